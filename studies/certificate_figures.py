@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from advrisk.core.palette import Plot
 from advrisk.report.certificate_figures import p_curves
-from advrisk.report.palette import Figure
 from studies.certificate_findings import Attacked, Findings
 from studies.figures import COMMON, FRAME, photograph
 
@@ -19,9 +19,9 @@ def draw(found: Findings, folder: Path) -> Path:
     return target
 
 
-def curves(found: Findings) -> Figure:
+def curves(found: Findings) -> Plot:
     """Above p, which must be below the dotted line, below the share that broke; the attackers beside each other."""
-    lines: list[Figure] = []
+    lines: list[Plot] = []
     layout: dict[str, Any] = COMMON | {"shapes": [_alpha(place, one) for place, one in enumerate(found.both, start=3)]}
     for place, one in enumerate(found.both, start=1):
         own = p_curves(one.found, one.found.lists[0].norm)
@@ -38,19 +38,19 @@ def curves(found: Findings) -> Figure:
     return {"data": lines, "layout": layout | {"width": 940, "height": 640}}
 
 
-def _shares(one: Attacked, line: Figure) -> list[float]:
+def _shares(one: Attacked, line: Plot) -> list[float]:
     return [each[2] / one.found.calibration.n for each in line["customdata"]]
 
 
-def _panels(place: int, x: Figure, y: Figure) -> Figure:
+def _panels(place: int, x: Plot, y: Plot) -> Plot:
     """The axes of p and, below, of shares."""
     domain = [0, 0.47] if place == 1 else [0.53, 1]
     sizes = {name: value for name, value in x.items() if name != "title"}
     upper = FRAME | sizes | {"domain": domain, "anchor": f"y{place}"}
     lower = upper | {"anchor": f"y{place + 2}", "title": x["title"]}
-    left: Figure = {"title": y["title"]} if place == 1 else {}
+    left: Plot = {"title": y["title"]} if place == 1 else {}
     right = {name: value for name, value in y.items() if name != "title"}
-    share: Figure = {"domain": [0, 0.42], "anchor": f"x{place + 2}", "range": [-0.02, 1.02], "tickformat": ".0%"}
+    share: Plot = {"domain": [0, 0.42], "anchor": f"x{place + 2}", "range": [-0.02, 1.02], "tickformat": ".0%"}
     if place == 1:
         share["title"] = {"text": "share that broke"}
     return {
@@ -61,11 +61,11 @@ def _panels(place: int, x: Figure, y: Figure) -> Figure:
     }
 
 
-def _alpha(place: int, one: Attacked) -> Figure:
+def _alpha(place: int, one: Attacked) -> Plot:
     at = {"xref": f"x{place} domain", "yref": f"y{place}", "x0": 0, "x1": 1}
     return at | {"type": "line", "y0": one.found.alpha, "y1": one.found.alpha, "line": _DOTTED}
 
 
-def _title(place: int, family: str) -> Figure:
+def _title(place: int, family: str) -> Plot:
     at = {"x": 0.235 + 0.53 * place, "y": 1.0, "xref": "paper", "yref": "paper", "xanchor": "center"}
     return at | {"yanchor": "bottom", "showarrow": False, "text": f"<b>{family}</b>"}

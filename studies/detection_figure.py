@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from advrisk.report.palette import COLOURS, SYMBOLS, Figure
+from advrisk.core.palette import COLOURS, SYMBOLS, Plot
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
 from studies.detection_sections import OBJECTIVES, Findings
 from studies.figures import COMMON, FRAME, photograph
@@ -20,7 +20,7 @@ def draw(found: Findings, folder: Path) -> Path:
     return target
 
 
-def dots(found: Findings) -> Figure:
+def dots(found: Findings) -> Plot:
     """A row for each detector, best first; a mark for each column, and one for chance."""
     judged = sorted(found.judged, key=lambda each: _value(each.columns[MULTI].auroc, missing=-1.0), reverse=True)
     names = [each.name for each in judged]
@@ -47,11 +47,11 @@ def dots(found: Findings) -> Figure:
     return {"data": traces, "layout": COMMON | layout}
 
 
-def _trace(name: str, rows: list[str], values: list[Any], mark: dict[str, Any]) -> Figure:
+def _trace(name: str, rows: list[str], values: list[Any], mark: dict[str, Any]) -> Plot:
     return {"type": "scatter", "mode": "markers", "name": name, "x": values, "y": rows, "marker": mark}
 
 
-def _bars(estimates: list[Any]) -> Figure:
+def _bars(estimates: list[Any]) -> Plot:
     """The intervals of estimates, those that there are."""
     above = [each.high - each.value if each else 0 for each in estimates]
     below = [each.value - each.low if each else 0 for each in estimates]

@@ -9,7 +9,7 @@ import numpy as np
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.errors import RunError
-from advrisk.report.palette import COLOURS, DASHES, Figure
+from advrisk.core.palette import COLOURS, DASHES, Plot
 from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST, Convergence
 from advrisk.risk.damage import success_ratio
 
@@ -30,7 +30,7 @@ def draw(damage: DamageAssessment, settled: Convergence, *, folder: Path, name: 
     return list(targets)
 
 
-def success_and_evasion(damage: DamageAssessment) -> Figure:
+def success_and_evasion(damage: DamageAssessment) -> Plot:
     """ASR of every model and, as a broad line, Psi_avg, over the size on a logarithmic axis."""
     found = np.concatenate(list(damage.distances.by_model.values()))
     sized = found[(found > 0) & np.isfinite(found)]
@@ -57,7 +57,7 @@ def success_and_evasion(damage: DamageAssessment) -> Figure:
     return {"data": lines, "layout": COMMON | layout | {"width": 900, "height": 430}}
 
 
-def settling(settled: Convergence, order: Sequence[str]) -> Figure:
+def settling(settled: Convergence, order: Sequence[str]) -> Plot:
     """Damage, an attack success rate, minimal and mean adversarial distance over the number of samples, with bands."""
     ratios = [name for name in settled.bands[settled.models[0]] if name.startswith("attack success rate at ")]
     panels = {
@@ -82,7 +82,7 @@ def settling(settled: Convergence, order: Sequence[str]) -> Figure:
     return {"data": lines, "layout": layout | {"width": 900, "height": 640}}
 
 
-def photograph(figures: dict[Path, Figure], *, colours: int | None = None) -> None:
+def photograph(figures: dict[Path, Plot], *, colours: int | None = None) -> None:
     """Draw one figure after another in a page and take a picture of each; nothing is loaded from elsewhere.
 
     With at most so many `colours` (256 or fewer) the files are much smaller.
@@ -130,7 +130,7 @@ def _style(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "dash": DASHES[place % len(DASHES)], "width": 2.2}
 
 
-def _line(name: str, x: Any, y: Any, style: dict[str, Any]) -> Figure:
+def _line(name: str, x: Any, y: Any, style: dict[str, Any]) -> Plot:
     line = {"shape": "hv", **style}
     return {"type": "scatter", "mode": "lines", "name": name, "x": x.tolist(), "y": y.tolist(), "line": line}
 
@@ -146,17 +146,17 @@ def _ticks(sizes: Any) -> dict[str, Any]:
     return {"tickvals": ticks, "ticktext": text, "range": [np.log10(low), np.log10(high)]}
 
 
-def _upright(eps: float) -> Figure:
+def _upright(eps: float) -> Plot:
     style = {"color": "#444444", "width": 1, "dash": "dot"}
     return {"type": "line", "x0": eps, "x1": eps, "y0": 0, "y1": 1, "yref": "paper", "line": style}
 
 
-def _above(eps: float) -> Figure:
+def _above(eps: float) -> Plot:
     place = {"x": np.log10(eps), "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
     return place | {"text": f"τ = {eps:.3g}"}
 
 
-def _banded(name: str, rank: int, place: int, parts: Sequence[Any], *, legend: bool) -> list[Figure]:
+def _banded(name: str, rank: int, place: int, parts: Sequence[Any], *, legend: bool) -> list[Plot]:
     """A band and its middle in one of the panels."""
     n, low, middle, high = (np.asarray(part, dtype=np.float64) for part in parts)
     told = np.isfinite(middle)
@@ -169,13 +169,13 @@ def _banded(name: str, rank: int, place: int, parts: Sequence[Any], *, legend: b
     return [axes | band, axes | line]
 
 
-def _panel(place: int, *, sizes: Any, most: int) -> Figure:
+def _panel(place: int, *, sizes: Any, most: int) -> Plot:
     """The axes of one of four panels; sizes, where given, are shown on a logarithmic one."""
     left, top = place % 2 == 1, place <= 2
     numbers = [n for n in (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000) if n <= most]
-    x: Figure = {"type": "log", "tickvals": numbers, "ticktext": [str(n) for n in numbers]}
+    x: Plot = {"type": "log", "tickvals": numbers, "ticktext": [str(n) for n in numbers]}
     x |= {"domain": [0, 0.45] if left else [0.55, 1], "anchor": f"y{place}", "range": [np.log10(5), np.log10(most)]}
-    y: Figure = {"domain": [0.56, 1] if top else [0, 0.44], "anchor": f"x{place}", "rangemode": "tozero"}
+    y: Plot = {"domain": [0.56, 1] if top else [0, 0.44], "anchor": f"x{place}", "rangemode": "tozero"}
     if not top:
         x["title"] = {"text": "number of samples n"}
     if sizes is not None:
@@ -183,7 +183,7 @@ def _panel(place: int, *, sizes: Any, most: int) -> Figure:
     return {f"xaxis{place}": x | FRAME, f"yaxis{place}": y | FRAME}
 
 
-def _title(place: int, title: str) -> Figure:
+def _title(place: int, title: str) -> Plot:
     middle, top = (0.225 if place % 2 else 0.775), (1.0 if place <= 2 else 0.44)
     at = {"x": middle, "y": top, "xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
     return at | {"text": title, "showarrow": False}

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.palette import COLOURS, Plot
 from advrisk.report.indicator_figures import CLEAN_GRAY, ordered_arms
-from advrisk.report.palette import COLOURS, Figure
 from advrisk.risk.indicators.comparison import ScenarioResult
 from studies.figures import COMMON, FRAME, photograph
 from studies.indicators_findings import Findings
@@ -37,12 +37,12 @@ def draw(found: Findings, folder: Path) -> dict[str, Path]:
     return targets
 
 
-def final_risks(found: Findings) -> Figure:
+def final_risks(found: Findings) -> Plot:
     """A panel for each scenario: what every branch of the first level contributes, and the interval of the whole."""
     order = found.models
     colours = _branch_colours(found.ranked)
-    traces: list[Figure] = []
-    layout: Figure = {}
+    traces: list[Plot] = []
+    layout: Plot = {}
     shown: set[str] = set()
     for place, one in enumerate(found.ranked, start=1):
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
@@ -57,12 +57,12 @@ def final_risks(found: Findings) -> Figure:
     return _figure(traces, layout, titles, height=_height(order), barmode="stack")
 
 
-def single_indicators(found: Findings) -> Figure:
+def single_indicators(found: Findings) -> Plot:
     """A panel for each indicator: the risk given that it happens."""
     picked = {name: branch for name in INDICATORS if (branch := _branch(found, name))}
     order = found.models
-    traces: list[Figure] = []
-    layout: Figure = {}
+    traces: list[Plot] = []
+    layout: Plot = {}
     for place, (one, path) in enumerate(picked.values(), start=1):
         given = [one.branches[path].estimates[model] for model in order]
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}", "showlegend": False}
@@ -74,7 +74,7 @@ def single_indicators(found: Findings) -> Figure:
     return _figure(traces, layout, titles, height=_height(order), barmode="overlay")
 
 
-def causes(found: Findings) -> Figure:
+def causes(found: Findings) -> Plot:
     """Bars side by side for every model: above, each cause of nature; below, each kind of noise."""
     one, order = found.uniform, found.models
     tree = one.models[0].tree
@@ -82,8 +82,8 @@ def causes(found: Findings) -> Figure:
     noises = [child for child in tree.children if child.name == NOISE]
     if noises:
         groups["given each kind of noise"] = [child.path for child in noises[0].children]
-    traces: list[Figure] = []
-    layout: Figure = {}
+    traces: list[Plot] = []
+    layout: Plot = {}
     for place, (title, paths) in enumerate(groups.items(), start=1):
         top = place == 1
         for rank, path in enumerate(paths):
@@ -121,7 +121,7 @@ def causes(found: Findings) -> Figure:
     }
 
 
-def all_arms(found: Findings) -> Figure:
+def all_arms(found: Findings) -> Plot:
     """The mean loss of every arm for every model: models in the order of the first scenario, arms by cause.
 
     Attacks without a limit of size are left out: sooner or later they break everything.
@@ -162,7 +162,7 @@ def all_arms(found: Findings) -> Figure:
     return {"data": [trace], "layout": COMMON | layout}
 
 
-def rank_lines(found: Findings) -> Figure:
+def rank_lines(found: Findings) -> Plot:
     """A line for every model through its ranks; in colour those whose place changes most.
 
     Robustness numbers that are alike for most models order nothing, and are left out.
@@ -206,7 +206,7 @@ def _rows(places: Sequence[Mapping[str, int]], order: Sequence[str]) -> list[dic
 
 def _rank_line(
     model: str, places: Sequence[Mapping[str, int]], rows: Sequence[Mapping[str, int]], colours: Mapping[str, str]
-) -> Figure:
+) -> Plot:
     known = [at for at, ranks in enumerate(places) if model in ranks]
     colour = colours.get(model, "#BBBBBB")
     return {
@@ -222,7 +222,7 @@ def _rank_line(
     }
 
 
-def _names(rows: Sequence[Mapping[str, int]], colours: Mapping[str, str]) -> list[Figure]:
+def _names(rows: Sequence[Mapping[str, int]], colours: Mapping[str, str]) -> list[Plot]:
     """Names of the models beside the first and the last column."""
     named = []
     for at, anchor, shift in ((0, "right", -14), (len(rows) - 1, "left", 14)):
@@ -253,7 +253,7 @@ def _branch_colours(results: Sequence[ScenarioResult]) -> dict[str, str]:
     return {name: COLOURS[place % (len(COLOURS) - 1)] for place, name in enumerate(named)} | {"clean": CLEAN_GRAY}
 
 
-def _bars(order: Sequence[str], values: Sequence[float], *, name: str, colour: str) -> Figure:
+def _bars(order: Sequence[str], values: Sequence[float], *, name: str, colour: str) -> Plot:
     return {
         "type": "bar",
         "orientation": "h",
@@ -264,7 +264,7 @@ def _bars(order: Sequence[str], values: Sequence[float], *, name: str, colour: s
     }
 
 
-def _whiskers(order: Sequence[str], estimates: Sequence[Estimate]) -> Figure:
+def _whiskers(order: Sequence[str], estimates: Sequence[Estimate]) -> Plot:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -276,7 +276,7 @@ def _whiskers(order: Sequence[str], estimates: Sequence[Estimate]) -> Figure:
     }
 
 
-def _error(estimates: Sequence[Estimate]) -> Figure:
+def _error(estimates: Sequence[Estimate]) -> Plot:
     above = [one.high - one.value for one in estimates]
     below = [one.value - one.low for one in estimates]
     return {
@@ -290,7 +290,7 @@ def _error(estimates: Sequence[Estimate]) -> Figure:
     }
 
 
-def _upright(order: Sequence[str], given: Sequence[Estimate], name: str, rank: int, place: int) -> Figure:
+def _upright(order: Sequence[str], given: Sequence[Estimate], name: str, rank: int, place: int) -> Plot:
     bar = {"type": "bar", "name": name, "x": list(order), "y": [one.value for one in given]}
     error = _error(given) | {"thickness": 0.8, "width": 1.5}
     legend = "legend" if place == 1 else f"legend{place}"
@@ -304,25 +304,25 @@ def _upright(order: Sequence[str], given: Sequence[Estimate], name: str, rank: i
     }
 
 
-def _panel(place: int, n: int, order: Sequence[str], *, percent: bool) -> Figure:
+def _panel(place: int, n: int, order: Sequence[str], *, percent: bool) -> Plot:
     """The axes of one of n panels beside each other; the first has the names of the models."""
     gap = 0.04
     width = (1 - gap * (n - 1)) / n
     start = (place - 1) * (width + gap)
-    x: Figure = {"domain": [start, start + width], "anchor": f"y{place}", "rangemode": "tozero", "nticks": 5}
+    x: Plot = {"domain": [start, start + width], "anchor": f"y{place}", "rangemode": "tozero", "nticks": 5}
     x |= {"tickformat": ".0%" if percent else ".2~g"}
-    y: Figure = {"anchor": f"x{place}", "autorange": "reversed", "type": "category", "categoryorder": "array"}
+    y: Plot = {"anchor": f"x{place}", "autorange": "reversed", "type": "category", "categoryorder": "array"}
     y |= {"categoryarray": list(order), "showticklabels": place == 1, "showgrid": False}
     return {f"xaxis{place}": FRAME | x, f"yaxis{place}": FRAME | y}
 
 
-def _title(place: int, n: int, text: str) -> Figure:
+def _title(place: int, n: int, text: str) -> Plot:
     middle = (place - 0.5) / n
     at = {"x": middle, "y": 1.0, "xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
     return at | {"text": f"<b>{text}</b>", "showarrow": False}
 
 
-def _figure(traces: list[Figure], layout: Figure, titles: list[Figure], *, height: int, barmode: str) -> Figure:
+def _figure(traces: list[Plot], layout: Plot, titles: list[Plot], *, height: int, barmode: str) -> Plot:
     own = {
         "annotations": titles,
         "barmode": barmode,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from advrisk.report.palette import COLOURS, Figure
+from advrisk.core.palette import COLOURS, Plot
 from studies.figures import COMMON, FRAME, photograph
 from studies.two_gaussians_example import EPS, Detector, Example
 
@@ -21,7 +21,7 @@ def draw(found: Example, target: Path) -> None:
     photograph({target: plane(found)})
 
 
-def plane(found: Example) -> Figure:
+def plane(found: Example) -> Plot:
     """A panel for each detector; shaded is what it takes for an attack."""
     data, layout = [], dict(COMMON)
     shown = {"clean": found.points.x[~found.points.train], **found.adversarial}
@@ -41,7 +41,7 @@ def plane(found: Example) -> Figure:
     }
 
 
-def _region(detector: Detector) -> Figure:
+def _region(detector: Detector) -> Plot:
     axis = np.linspace(-_REACH, _REACH, _GRID)
     points = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2).astype(np.float32)
     seen = (detector.score(points) > 0).astype(int).reshape(_GRID, _GRID)
@@ -57,7 +57,7 @@ def _region(detector: Detector) -> Figure:
     }
 
 
-def _points(name: str, x: np.ndarray, *, legend: bool) -> Figure:
+def _points(name: str, x: np.ndarray, *, legend: bool) -> Plot:
     colour, symbol = _MARKS[name]
     return {
         "type": "scatter",
@@ -71,12 +71,12 @@ def _points(name: str, x: np.ndarray, *, legend: bool) -> Figure:
     }
 
 
-def _axes(place: int, domain: list[float]) -> Figure:
+def _axes(place: int, domain: list[float]) -> Plot:
     x = {"domain": domain, "anchor": f"y{place}", "range": [-_REACH, _REACH], "dtick": 2}
     y = {"anchor": f"x{place}", "range": [-_REACH, _REACH], "dtick": 2, "showticklabels": place == 1}
     return {f"xaxis{place}": x | FRAME, f"yaxis{place}": y | FRAME}
 
 
-def _title(place: int, width: float, title: str) -> Figure:
+def _title(place: int, width: float, title: str) -> Plot:
     at = {"x": place * (width + _GAP) + width / 2, "y": 1.0, "xref": "paper", "yref": "paper"}
     return at | {"xanchor": "center", "yanchor": "bottom", "text": title, "showarrow": False}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.estimate import Estimate
-from advrisk.report.palette import COLOURS, Figure
+from advrisk.core.palette import COLOURS, Plot
 from studies.figures import COMMON, FRAME
 
 Floats = NDArray[np.float64]
@@ -25,10 +25,10 @@ class Curve:
     fitted: Floats  # at the same work
 
 
-def survival_curves(panels: Mapping[str, Sequence[Curve]], *, unit: str) -> Figure:
+def survival_curves(panels: Mapping[str, Sequence[Curve]], *, unit: str) -> Plot:
     """A panel for each run, a step line for each depth, and its fit as a dotted line."""
-    traces: list[Figure] = []
-    layout: Figure = dict(COMMON)
+    traces: list[Plot] = []
+    layout: Plot = dict(COMMON)
     for place, (_, curves) in enumerate(panels.items(), start=1):
         for rank, curve in enumerate(curves):
             traces += _curve(curve, rank, place)
@@ -42,7 +42,7 @@ def survival_curves(panels: Mapping[str, Sequence[Curve]], *, unit: str) -> Figu
     return {"data": traces, "layout": layout | {"width": 1000, "height": 440}}
 
 
-def _curve(curve: Curve, rank: int, place: int) -> list[Figure]:
+def _curve(curve: Curve, rank: int, place: int) -> list[Plot]:
     colour = COLOURS[rank % len(COLOURS)]
     axes = {"xaxis": f"x{place}", "yaxis": f"y{place}", "type": "scatter", "mode": "lines", "legend": _legend(place)}
     x = curve.work.tolist()
@@ -54,15 +54,15 @@ def _curve(curve: Curve, rank: int, place: int) -> list[Figure]:
     ]
 
 
-def factor_plot(panels: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+def factor_plot(panels: Mapping[str, Mapping[str, Estimate]]) -> Plot:
     """A dot and its interval for each acceleration factor: right of 1 lasts longer."""
-    traces: list[Figure] = []
-    layout: Figure = dict(COMMON)
+    traces: list[Plot] = []
+    layout: Plot = dict(COMMON)
     longest = max(len(factors) for factors in panels.values())
     for place, factors in enumerate(panels.values(), start=1):
         names, values = list(factors), list(factors.values())
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}", "showlegend": False}
-        dots: Figure = {"type": "scatter", "mode": "markers", "y": names, "x": [one.value for one in values]}
+        dots: Plot = {"type": "scatter", "mode": "markers", "y": names, "x": [one.value for one in values]}
         dots |= {"marker": {"size": 8, "color": COLOURS[0]}, "error_x": _error(values)}
         traces.append(axes | dots)
         text = "times as long until broken"
@@ -83,10 +83,10 @@ class Dots:
     values: Sequence[float]
 
 
-def network_dots(panels: Mapping[str, Sequence[Dots]], *, titles: Sequence[str]) -> Figure:
+def network_dots(panels: Mapping[str, Sequence[Dots]], *, titles: Sequence[str]) -> Plot:
     """Every network as a dot over its depth, and a line through the means of each kind."""
-    traces: list[Figure] = []
-    layout: Figure = dict(COMMON)
+    traces: list[Plot] = []
+    layout: Plot = dict(COMMON)
     for place, kinds in enumerate(panels.values(), start=1):
         for rank, kind in enumerate(kinds):
             traces += _dots(kind, rank, len(kinds), place)
@@ -99,7 +99,7 @@ def network_dots(panels: Mapping[str, Sequence[Dots]], *, titles: Sequence[str])
     return {"data": traces, "layout": layout | {"width": 1000, "height": 430}}
 
 
-def _dots(kind: Dots, rank: int, n: int, place: int) -> list[Figure]:
+def _dots(kind: Dots, rank: int, n: int, place: int) -> list[Plot]:
     colour = COLOURS[rank % len(COLOURS)]
     axes = {"xaxis": f"x{place}", "yaxis": f"y{place}", "type": "scatter", "legendgroup": kind.name}
     depth, value = np.asarray(kind.depths, float), np.asarray(kind.values, float)
@@ -117,11 +117,11 @@ def _legend(place: int) -> str:
     return "legend" if place == 1 else f"legend{place}"
 
 
-def _words(text: str) -> Figure:
+def _words(text: str) -> Plot:
     return {"text": text, "font": {"size": 13}, "standoff": 8}
 
 
-def _axes(place: int, n: int, *, x: Mapping[str, Any], gap: float = 0.08) -> Figure:
+def _axes(place: int, n: int, *, x: Mapping[str, Any], gap: float = 0.08) -> Plot:
     width = (1 - gap * (n - 1)) / n
     start = (place - 1) * (width + gap)
     return {
@@ -130,27 +130,27 @@ def _axes(place: int, n: int, *, x: Mapping[str, Any], gap: float = 0.08) -> Fig
     }
 
 
-def _title(place: int, n: int, text: str, *, gap: float = 0.08) -> Figure:
+def _title(place: int, n: int, text: str, *, gap: float = 0.08) -> Plot:
     width = (1 - gap * (n - 1)) / n
     middle = (place - 1) * (width + gap) + width / 2
     at = {"x": middle, "y": 1.0, "xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
     return at | {"text": f"<b>{text}</b>", "showarrow": False}
 
 
-def _one(place: int) -> Figure:
+def _one(place: int) -> Plot:
     line = {"color": _GRAY, "width": 1.2, "dash": "dot"}
     return {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "xref": f"x{place}", "yref": f"y{place} domain"} | {
         "line": line
     }
 
 
-def _error(estimates: Sequence[Estimate]) -> Figure:
+def _error(estimates: Sequence[Estimate]) -> Plot:
     above = [one.high - one.value for one in estimates]
     below = [one.value - one.low for one in estimates]
     return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1.4, "width": 3}
 
 
-def _plain_ticks(estimates: Sequence[Estimate]) -> Figure:
+def _plain_ticks(estimates: Sequence[Estimate]) -> Plot:
     """Ticks of a logarithmic axis as plain numbers, as many as there is room for."""
     low = min(one.low for one in estimates)
     high = max(one.high for one in estimates)

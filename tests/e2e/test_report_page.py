@@ -16,7 +16,7 @@ import pytest
 
 from advrisk import Run, Study
 from advrisk.core.errors import RunError, StudyError
-from advrisk.report.palette import COLOURS
+from advrisk.core.palette import COLOURS
 
 from .conftest import Command, study_of
 from .visits import CHROMIUM, Visit

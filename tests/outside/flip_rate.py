@@ -3,7 +3,7 @@
 It stands outside the tree on purpose: a test installs it by its entry point, and asks for it everywhere.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from advrisk.core.errors import StudyError
-from advrisk.core.estimate import Estimate
+from advrisk.core.estimate import Estimate, NamedEstimate
 from advrisk.core.sections import Column, Figure, Headline, Section, Table, Text, Unanswered
 from advrisk.ledger import Ledger
 from advrisk.risk.proportion import proportion
@@ -68,7 +68,7 @@ class FlipRate:
             spec.detail,
         )
 
-    def sections(self, result: FlipRates) -> Iterator[Section]:
+    def sections(self, result: FlipRates, models: Sequence[str]) -> Iterator[Section]:
         worst = max(result.rates, key=lambda model: result.rates[model].value)
         yield Headline(f"{worst} changes its answer most often, on {result.rates[worst].in_percent()} of samples.")
         columns = (Column("model"), Column("flip rate", "share"), Column("samples", "count"))
@@ -79,5 +79,5 @@ class FlipRate:
         if result.detail:
             yield Text(tuple(f"{model}: {n} samples were perturbed." for model, n in result.counts.items()), "Counts")
 
-    def quantities(self, result: FlipRates) -> dict[str, Estimate]:
-        return {f"flips.{model}": rate for model, rate in result.rates.items()}
+    def quantities(self, result: FlipRates) -> Iterator[NamedEstimate]:
+        return (NamedEstimate("flips", model, rate) for model, rate in result.rates.items())

@@ -48,6 +48,7 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         searches=run.searches(),
         certificates=_certificates(run),
         gate=gate_finding(run),
+        models=run.model_names,
         further=_further(run),
         unfinished="" if status.done else status.so_far,
         scenarios_stated=states_scenarios(run),

@@ -154,7 +154,8 @@ class Measures:
         """A quantity of a registered assessment."""
         name = assessment_of(left.quantity) or ""
         key = left.quantity if left.subject is None else f"{left.quantity}.{left.subject}"
-        held = self.run.assess(name, level=self._given).quantities  # which the run asks once
+        found = self.run.assess(name, level=self._given)  # which the run asks once
+        held = {one.name: one.estimate for one in found.quantities}
         if key not in held:
             raise RiskError(f"{name} has no {key}; {did_you_mean(key, held)}")
         return measured_number(held[key], n=held[key].n, pending=self.pending)

@@ -645,6 +645,11 @@ class Run:
         """The study's seed; 0 without a study."""
         return self.study.seed if self.study else 0
 
+    @property
+    def model_names(self) -> list[str]:
+        """All models of the whole run; the n-th has the n-th colour in every figure."""
+        return sorted((self.whole or self).query("SELECT model FROM models")["model"].to_pylist())
+
     def _arms(self) -> list[str] | None:
         return self.study.assess.damage.arms if self.study else None
 

@@ -4,21 +4,21 @@
 class Leakiness:
     def check(self, study, spec): ...                    # refuse before a run what could not be answered after it
     def assess(self, ledger, spec, *, level, rng): ...   # a frozen record, or Unanswered
-    def sections(self, result): ...                      # for people
+    def sections(self, result, models): ...              # for people
     def quantities(self, result): ...                    # for gate, JSON, CSV, MLflow and evidence
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from advrisk.core.errors import AdvriskError, RiskError, StudyError
-from advrisk.core.estimate import Estimate, estimate_columns
+from advrisk.core.estimate import NUMBERS, Estimate, NamedEstimate
 from advrisk.core.sections import Section, Unanswered, headline_of, refuse_twins
 from advrisk.core.seeds import generator
-from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
+from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.study import Source, StudySpec, validated
 from advrisk.study.questions import AssessmentTraits, assessments
@@ -35,11 +35,11 @@ class Assessment(Protocol):
     def assess(self, ledger: Ledger, spec: Any, *, level: float, rng: np.random.Generator) -> Any:
         """The result, or `Unanswered`; a RiskError is an `Unanswered`, too."""
 
-    def sections(self, result: Any) -> Iterable[Section]:
-        """The answer for people, a `Headline` first."""
+    def sections(self, result: Any, models: Sequence[str]) -> Iterable[Section]:
+        """The answer for people, a `Headline` first; `models` are all of the run, in the order of their colours."""
 
-    def quantities(self, result: Any) -> Mapping[str, Estimate]:
-        """The answer for machines, by `NAME.MODEL` or `NAME`; each NAME stands in the traits."""
+    def quantities(self, result: Any) -> Iterable[NamedEstimate]:
+        """The answer for machines; the name of each quantity stands in the traits."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Finding(Tabular):
     title: str
     result: Any = field(repr=False)
     sections: tuple[Section, ...] = field(repr=False)
-    quantities: Mapping[str, Estimate]
+    quantities: tuple[NamedEstimate, ...] = ()
 
-    columns: ClassVar[Columns] = {"quantity": "text", "model": "text", **ESTIMATE}
+    columns: ClassVar[Columns] = NUMBERS
 
     @property
     def headline(self) -> str:
@@ -60,16 +60,7 @@ class Finding(Tabular):
 
     def rows(self) -> list[Row]:
         """A row for each quantity."""
-        return [
-            {"quantity": name, "model": model or None, **estimate_columns(estimate)}
-            for name, model, estimate in self.numbers()
-        ]
-
-    def numbers(self) -> Iterator[tuple[str, str, Estimate]]:
-        """Each quantity, the model it is of (empty: the whole run), and its estimate."""
-        for key, estimate in self.quantities.items():
-            name, _, model = key.partition(".")
-            yield name, model, estimate
+        return [one.row() for one in self.quantities]
 
 
 def ask(
@@ -82,11 +73,12 @@ def ask(
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     assessment: Assessment = part.function()
+    models = sorted(ledger.query("SELECT model FROM models")["model"].to_pylist())
     try:
         result = assessment.assess(ledger, spec, level=level, rng=generator("assessment", name, seed))
         if isinstance(result, Unanswered):
             return result
-        sections, quantities = tuple(assessment.sections(result)), dict(assessment.quantities(result))
+        sections, quantities = tuple(assessment.sections(result, models)), tuple(assessment.quantities(result))
         refuse_twins(sections)
     except AdvriskError as error:
         return Unanswered(str(error))
@@ -97,19 +89,20 @@ def ask(
     return Finding(name, part.traits.title, result, sections, quantities)
 
 
-def _fault(sections: tuple[Section, ...], quantities: Mapping[str, Estimate], traits: AssessmentTraits) -> str:
+def _fault(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...], traits: AssessmentTraits) -> str:
     """What is wrong with an answer, whatever the types of its author's code say; empty if nothing is."""
     for one in sections:
         if not isinstance(one, Section):
             return f"{type(one).__name__} for a section"
-    for key, estimate in quantities.items():
-        name, dot, _ = key.partition(".")
-        if name not in traits.quantities:
-            return f"the quantity {key!r}, which its traits do not name"
-        if not isinstance(estimate, Estimate):
-            return f"{type(estimate).__name__} for the quantity {key!r}, where an Estimate is needed"
-        if not dot and traits.quantities[name].of != "anything":
-            return f'the quantity {key!r} without a model; its Quantity needs `of="anything"` for that'
+    for number in quantities:
+        if not isinstance(number, NamedEstimate):
+            return f"{type(number).__name__} for a quantity, where a NamedEstimate is needed"
+        if number.quantity not in traits.quantities:
+            return f"the quantity {number.name!r}, which its traits do not name"
+        if not isinstance(number.estimate, Estimate):
+            return f"{type(number.estimate).__name__} for the quantity {number.name!r}, where an Estimate is needed"
+        if not number.model and traits.quantities[number.quantity].of != "anything":
+            return f'the quantity {number.name!r} without a model; its Quantity needs `of="anything"` for that'
     return ""
 
 

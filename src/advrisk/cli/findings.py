@@ -6,9 +6,8 @@ from typing import Any
 from advrisk.api import Run
 from advrisk.cli.damage import print_convergence, print_damage, print_selection
 from advrisk.cli.lines import print_part, show_result, shown_part
-from advrisk.cli.tables import print_attacks, print_rows
+from advrisk.cli.tables import print_rows
 from advrisk.core.plain import json_text
-from advrisk.core.traits import Norm
 
 Asked = Mapping[str, Any]  # norm, arms, thresholds, evasion and detector
 
@@ -37,13 +36,6 @@ def show_convergence(run: Run, asked: Asked, *, out_csv: str | None, as_json: bo
     """How damage settles as samples are added."""
     found = run.convergence(**asked)
     shown = shown_part(run, found.as_dict, lambda: print_convergence(found))
-    show_result(found, *shown, out_csv=out_csv, as_json=as_json)
-
-
-def show_attacks(run: Run, *, norm: Norm | None, arms: list[str] | None, out_csv: str | None, as_json: bool) -> None:
-    """Which arms earn their passes."""
-    found = run.attacks(norm=norm, arms=arms)
-    shown = shown_part(run, found.as_dict, lambda: print_attacks(found))
     show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from advrisk.assess.built_in import QUESTIONS
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
-from advrisk.render.terminal import indented
+from advrisk.render.terminal import indented, print_sections
 from advrisk.report.csv_files import write_rows
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ def shown_part(
 
     about = {"filter": run.view.as_dict()} if run.view else {}
     return (lambda: {**told(), **about}), printed
+
+
+def show_finding(
+    run: "Run", name: str, found: Any, *, details: bool = False, out_csv: str | None = None, as_json: bool = False
+) -> None:
+    """The answer to a built-in question: its rows to a file, its record, or its sections."""
+
+    def show() -> None:
+        print_sections(QUESTIONS[name].sections(found, ()), details=details)
+
+    show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
 
 
 def print_part(run: "Run") -> None:

@@ -50,6 +50,7 @@ OfAnswers = Annotated[
     str | None,
     typer.Option("--answers", metavar="URL", help="Where people's answers are kept, if not in the run's folder."),
 ]
+Details = Annotated[bool, typer.Option("--details", help="Show every table and column, and how to read them.")]
 OfCsv = Annotated[str | None, typer.Option("--csv", metavar="FILE", help="Write every entry to this file.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, …, or auto; overrides the study.")]
 

@@ -10,77 +10,16 @@ from advrisk.core.flags import FLAGS, SHARES, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.render.terminal import indented, new_table, plain_cells
-from advrisk.report.summary import on_spare_arms
 
 if TYPE_CHECKING:
     from advrisk.api import Status
-    from advrisk.assess.attacks.envelope import ArmComparison
-    from advrisk.risk.envelope import ArmOptimality
     from advrisk.run.dry import DryRun
 
 _NARROW = 100
 _ENDLESS = 100_000  # columns, to measure a table that nothing folds
 _GO_ON = ": run the same command again to go on"
 _MOST_FLAGGED = 8  # arms listed for each flag
-_ON_OPTIMALITY = (
-    "An optimality of 1 is as near as all arms together, 0 is no nearer than the largest of their smallest distances. "
-    "Nearest counts the samples of which the arm found the smallest distance, only those of which no other arm did; "
-    "lost without says how far all other arms together fall short of 1. Passes are per sample."
-)
-
 _KEPT = "\u00a0"  # a blank at which no line ends
-
-
-def print_attacks(found: "ArmComparison") -> None:
-    """Which arms earn their passes, the most useful first, and which could be dropped."""
-    console = Console()
-    of_model = {model: {row.name: _number(row.optimality) for row in rows} for model, rows in found.by_model.items()}
-    if len(of_model) == 1:
-        of_model = {}
-    _print_optimality(console, "arm", found.overall, of_model if console.width < _NARROW else {})
-    if 1 < len(found.families) < len(found.overall):
-        _print_optimality(console, "family", found.families, {})
-    if of_model and console.width >= _NARROW:
-        table = new_table("optimality by model", *of_model)
-        for row in found.overall:
-            table.add_row(*plain_cells([row.name, *(numbers[row.name] for numbers in of_model.values())]))
-        console.print(table)
-    for sentence in (_ON_OPTIMALITY, *on_spare_arms(found)):
-        indented(console, f"· {sentence}", by=0)
-    for flag in dict.fromkeys(flag for row in found.overall for flag in row.flags):
-        indented(console, f"· {flag}: {FLAGS.get(flag, '')}", by=0)
-
-
-def _print_optimality(
-    console: Console, heading: str, rows: Sequence["ArmOptimality"], of_model: Mapping[str, Mapping[str, str]]
-) -> None:
-    """One line for each arm; where there is no room for that, one block, with its optimality of each model."""
-    if console.width < _NARROW:
-        console.print(f"by {heading}:", highlight=False)
-        for row in rows:
-            indented(console, row.name, by=2)
-            indented(console, ", ".join(f"{name} {shown}" for name, shown in _fields(row).items() if shown), by=4)
-            if of_model:
-                numbers = (f"{model} {shown[row.name]}" for model, shown in of_model.items())
-                indented(console, f"optimality by model: {', '.join(numbers)}", by=4)
-        return
-    names = [name for name in _fields(rows[0]) if name != "flags" or any(row.flags for row in rows)]
-    table = new_table(heading, *names)
-    for row in rows:
-        table.add_row(*plain_cells([row.name, *(_fields(row)[name] for name in names)]))
-    console.print(table)
-
-
-def _fields(row: "ArmOptimality") -> dict[str, str]:
-    return {
-        "optimality": _number(row.optimality),
-        "nearest": str(row.nearest),
-        "only": str(row.only),
-        "lost without": _percent(row.lost),
-        "broken": _percent(row.broken),
-        "passes": "–" if row.passes is None else short(row.passes),
-        "flags": ", ".join(row.flags),
-    }
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -235,14 +174,6 @@ def _print_flagged(console: Console, flag: str, rows: Sequence[Mapping[str, Any]
     if (n_more := len(rows) - _MOST_FLAGGED) > 0:
         more = f"and {n_more} more {'arm' if n_more == 1 else 'arms'}: advrisk status {folder} --json lists all"
         indented(console, more, by=2)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else percent_text(value, 1)
 
 
 def _cell(value: Any) -> str:

@@ -62,3 +62,28 @@ def _(found: Estimate) -> str:
 def estimate_columns(found: Estimate | None, prefix: str = "") -> Row:
     """The fields of an estimate as columns of a row, all None where there is none; `prefix` goes before their names."""
     return {f"{prefix}{name}": getattr(found, name) if found else None for name in ESTIMATE}
+
+
+NUMBERS: Columns = {"quantity": "text", "model": "text", "of": "text", "eps": "number", **ESTIMATE}
+
+
+@dataclass(frozen=True)
+class NamedEstimate:
+    """An estimate and what it is of: for gate, evidence, MLflow, JSON and CSV."""
+
+    quantity: str
+    model: str  # empty: the whole run
+    estimate: Estimate
+    of: str | None = None  # beside the model: a detector, a norm, or a scenario, its loss and a branch
+    eps: float | None = None
+
+    @property
+    def name(self) -> str:
+        """In words and dots: `broken.plain.linf.0.1`."""
+        size = None if self.eps is None else f"{self.eps:g}"
+        return ".".join(part for part in (self.quantity, self.model, self.of, size) if part)
+
+    def row(self) -> Row:
+        """As a row with the columns `NUMBERS`."""
+        about = {"quantity": self.quantity, "model": self.model or None, "of": self.of, "eps": self.eps}
+        return about | estimate_columns(self.estimate)

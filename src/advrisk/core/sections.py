@@ -1,34 +1,73 @@
 """What an assessment shows people, as plain data: it says what stands where, and `render` says how it looks.
 
     Section
-     ├─ Headline   one sentence for those who read no further
-     ├─ Text       sentences, below a title or none
-     ├─ Table      columns with their kinds, and rows of values
-     ├─ Figure     a plotly figure as plain data
-     └─ Pictures   images with captions
+     ├─ Headline      one sentence for those who read no further
+     ├─ Summary       what it adds to the executive summary
+     ├─ Text          sentences, below a title or none
+     ├─ Table         columns with their kinds, and rows of values
+     ├─ Figure        a plotly figure as plain data
+     ├─ Alternatives  figures of which one is shown at a time
+     ├─ Pictures      images with captions
+     └─ Group         sections below a title; a folded one is for those who look closer
 
-A number is formatted by the kind of its column, in `render.values` and nowhere else.
+A number is formatted by the kind of its column, in `core.values` and nowhere else.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 
-Kind = Literal["text", "share", "number", "distance", "count", "seconds", "p-value", "flag"]
-Value = str | float | Estimate | None  # whole numbers and truth values are floats to the type checker
+# A share has one decimal (12.3 %), a risk more where it is small (0.123 %), a weight three digits (0.05 %); a number
+# has three decimals, a magnitude three digits, an amount is of money.
+Kind = Literal[
+    "text",
+    "share",
+    "risk",
+    "weight",
+    "number",
+    "magnitude",
+    "distance",
+    "count",
+    "amount",
+    "seconds",
+    "p-value",
+    "flag",
+]
+Plain = str | float | Estimate | None  # whole numbers and truth values are floats to the type checker
+Part = Literal["sure", "drivers", "undecided"]  # of the executive summary
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value that is told more of: lines below it, or how it stands out.
+
+    `best` and `least` are of that value; `total` and `spare` stand with the first of a row and are of the whole row.
+    """
+
+    value: Plain
+    beside: tuple[str, ...] = ()
+    mark: Literal["", "best", "least", "total", "spare"] = ""
+    depth: int = 0  # of a branch in a tree: how far it is indented
+
+
+Value = Plain | Cell
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its heading, how its values are formatted, and their unit, if the heading names none."""
+    """A column of a table: its heading, how its values are formatted, and their unit, if the heading names none.
+
+    Pages and files hold every column, a terminal and Markdown only those that are no `detail`.
+    """
 
     name: str
     kind: Kind = "text"
     unit: str = ""
+    detail: bool = False
 
     @property
     def heading(self) -> str:
@@ -48,11 +87,20 @@ class Headline:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """Sentences for one part of the executive summary; shown there and nowhere else."""
+
+    part: Part
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Text:
-    """Sentences; several are shown as a list."""
+    """Sentences; several are shown as a list. How to read what follows (`how`) is said on pages alone."""
 
     sentences: tuple[str, ...]
     title: str = ""
+    how: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +127,13 @@ class Table:
     def key(self) -> str:
         return slug(self.title)
 
+    @property
+    def brief(self) -> "Table":
+        """The table without its detail columns."""
+        kept = [place for place, column in enumerate(self.columns) if not column.detail]
+        columns = tuple(self.columns[place] for place in kept)
+        return Table(self.title, columns, tuple(tuple(row[place] for place in kept) for row in self.rows), self.notes)
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -87,10 +142,19 @@ class Figure:
     title: str
     spec: Mapping[str, Any]
     description: str
+    columns: int = 0  # of a heat map, which needs room for each
 
     @property
     def key(self) -> str:
         return slug(self.title)
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """Figures of which a page shows one at a time, to be chosen by its title."""
+
+    label: str
+    figures: tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
@@ -110,7 +174,22 @@ class Pictures:
     pictures: tuple[Picture, ...]
 
 
-Section = Headline | Text | Table | Figure | Pictures
+@dataclass(frozen=True)
+class Group:
+    """Sections below a title. `folded` ones are for those who look closer: a page unfolds them, a terminal shows them
+    with `--details`, Markdown and notebooks leave them out."""
+
+    title: str
+    sections: tuple["Section", ...]
+    folded: bool = False
+    beside: bool = False  # each other, where the page is wide enough
+
+    @property
+    def key(self) -> str:
+        return slug(self.title)
+
+
+Section = Headline | Summary | Text | Table | Figure | Alternatives | Pictures | Group
 
 
 @dataclass(frozen=True)
@@ -124,15 +203,37 @@ class Unanswered:
         return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
 
+def every(sections: Iterable[Section]) -> Iterator[Section]:
+    """All sections in their order, those within groups and alternatives in place of these."""
+    for one in sections:
+        match one:
+            case Group():
+                yield from every(one.sections)
+            case Alternatives():
+                yield from one.figures
+            case _:
+                yield one
+
+
+def unfolded(sections: Iterable[Section]) -> Iterator[Section]:
+    """Those that are read first: no groups that are folded away."""
+    return (one for one in sections if not (isinstance(one, Group) and one.folded))
+
+
 def headline_of(sections: Sequence[Section]) -> str:
     """The first headline; empty where there is none."""
-    return next((one.text for one in sections if isinstance(one, Headline)), "")
+    return next((one.text for one in every(sections) if isinstance(one, Headline)), "")
+
+
+def summary_of(sections: Sequence[Section], part: Part) -> list[str]:
+    """What the sections add to a part of the executive summary."""
+    return [text for one in every(sections) if isinstance(one, Summary) and one.part == part for text in one.sentences]
 
 
 def refuse_twins(sections: Sequence[Section]) -> None:
     """Refuse two tables, or two figures, of one name: files could hold only one of them."""
     for kind in (Table, Figure):
-        keys = [one.key for one in sections if isinstance(one, kind)]
+        keys = [one.key for one in every(sections) if isinstance(one, kind)]
         if twins := sorted({key for key in keys if keys.count(key) > 1}):
             raise RiskError(f"two {kind.__name__.lower()}s have the title {twins[0]!r}; titles must differ")
 

@@ -1,11 +1,11 @@
 """Sections as Markdown, for a pull request: of a long table the first rows; figures stand in the report only."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from advrisk.core.names import cut
-from advrisk.core.sections import Headline, Section, Table, Text
+from advrisk.core.sections import Group, Headline, Section, Table, Text, unfolded
+from advrisk.core.values import value_text
 from advrisk.render.marks import escaped
-from advrisk.render.values import value_text
 
 MOST_ROWS = 20  # of a table
 _NAME = 60  # characters
@@ -13,19 +13,25 @@ _NAME = 60  # characters
 
 def markdown_lines(title: str, sections: Sequence[Section]) -> list[str]:
     """A heading and what is below it; nothing where there is nothing to show."""
-    lines: list[str] = []
-    for one in sections:
+    lines = list(_lines(sections))
+    return [f"### {escaped(title)}", "", *lines] if lines else []
+
+
+def _lines(sections: Iterable[Section]) -> Iterator[str]:
+    for one in unfolded(sections):
         match one:
             case Headline():
-                lines += [escaped(one.text), ""]
-            case Text():
-                lines += [f"**{escaped(one.title)}**", ""] if one.title else []
-                lines += [*(f"- {escaped(sentence)}" for sentence in one.sentences), ""]
+                yield from (escaped(one.text), "")
+            case Text() if not one.how:
+                yield from (f"**{escaped(one.title)}**", "") if one.title else ()
+                yield from (*(f"- {escaped(sentence)}" for sentence in one.sentences), "")
             case Table():
-                lines += _table(one)
+                yield from _table(one.brief)
+            case Group():
+                if inner := list(_lines(one.sections)):
+                    yield from (f"#### {escaped(one.title)}", "", *inner)
             case _:
                 pass
-    return [f"### {escaped(title)}", "", *lines] if lines else []
 
 
 def _table(table: Table) -> list[str]:

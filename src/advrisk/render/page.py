@@ -1,11 +1,27 @@
 """Sections as content of the page's template, which shows every question alike (`sections.html`)."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from advrisk.core.sections import Figure, Headline, Pictures, Section, Table, Text, Unanswered
-from advrisk.render.values import value_lines
+from advrisk.core.sections import (
+    Alternatives,
+    Cell,
+    Figure,
+    Group,
+    Headline,
+    Pictures,
+    Section,
+    Summary,
+    Table,
+    Text,
+    Unanswered,
+    Value,
+    every,
+)
+from advrisk.core.values import value_lines
+
+_WIDE = 6  # columns, from which a table takes the page's width, and its rows become cards on a phone
 
 
 def page_finding(name: str, title: str, sections: Sequence[Section] | Unanswered) -> dict[str, Any]:
@@ -13,26 +29,35 @@ def page_finding(name: str, title: str, sections: Sequence[Section] | Unanswered
     if isinstance(sections, Unanswered):
         parts: list[dict[str, Any]] = [{"is_a": "Unanswered", "text": f"{str(sections).rstrip('.')}."}]
     else:
-        parts = [_part(name, one) for one in sections]
+        parts = _parts(name, sections)
     return {"anchor": name, "title": title, "parts": parts}
 
 
 def page_figures(name: str, sections: Sequence[Section]) -> dict[str, Any]:
     """The figures by the names under which the page's script finds them."""
-    return {_figure_name(name, one): dict(one.spec) for one in sections if isinstance(one, Figure)}
+    return {figure_name(name, one): dict(one.spec) for one in every(sections) if isinstance(one, Figure)}
+
+
+def figure_name(name: str, figure: Figure) -> str:
+    """The name of a figure among all of a run."""
+    return f"{name} {figure.key}"
+
+
+def _parts(name: str, sections: Iterable[Section]) -> list[dict[str, Any]]:
+    return [_part(name, one) for one in sections if not isinstance(one, Summary)]
 
 
 def _part(name: str, section: Section) -> dict[str, Any]:
     kind = {"is_a": type(section).__name__}
     match section:
-        case Headline():
-            return kind | {"text": section.text}
-        case Text():
-            return kind | vars(section)
         case Table():
             return kind | _table(section)
         case Figure():
-            return kind | vars(section) | {"name": _figure_name(name, section)}
+            return kind | vars(section) | {"name": figure_name(name, section)}
+        case Alternatives():
+            figures = [{"name": figure_name(name, one), "title": one.title} for one in section.figures]
+            first = section.figures[0].description
+            return kind | {"label": section.label, "figures": figures, "description": first}
         case Pictures():
             pictures = [
                 {
@@ -43,16 +68,34 @@ def _part(name: str, section: Section) -> dict[str, Any]:
                 for one in section.pictures
             ]
             return kind | {"title": section.title, "pictures": pictures}
+        case Group():
+            return kind | vars(section) | {"parts": _parts(name, section.sections), "anchor": f"{name}-{section.key}"}
+        case Headline() | Summary() | Text():
+            return kind | vars(section)
 
 
 def _table(table: Table) -> dict[str, Any]:
     return {
         "title": table.title,
+        "wide": len(table.columns) >= _WIDE,
         "columns": [{"heading": one.heading, "text": one.kind == "text"} for one in table.columns],
-        "rows": [[value_lines(*pair) for pair in zip(row, table.columns, strict=True)] for row in table.rows],
+        "rows": [
+            {
+                "mark": _mark(row[0]) if _mark(row[0]) in ("total", "spare") else "",
+                "cells": [
+                    {"lines": value_lines(value, column), "mark": _mark(value), "depth": _depth(value)}
+                    for value, column in zip(row, table.columns, strict=True)
+                ],
+            }
+            for row in table.rows
+        ],
         "notes": table.notes,
     }
 
 
-def _figure_name(name: str, figure: Figure) -> str:
-    return f"{name} {figure.key}"
+def _mark(value: Value) -> str:
+    return value.mark if isinstance(value, Cell) else ""
+
+
+def _depth(value: Value) -> int:
+    return value.depth if isinstance(value, Cell) else 0

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,26 +11,32 @@ from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from advrisk.core.names import one_line
-from advrisk.core.sections import Figure, Headline, Pictures, Section, Table, Text
-from advrisk.render.values import value_lines
+from advrisk.core.sections import Cell, Column, Group, Headline, Section, Table, Text, Value, unfolded
+from advrisk.core.values import value_lines
 
 _BETWEEN = 3  # characters that a column takes beside what stands in it
 _KEPT = "\u00a0"  # a blank at which no line ends
 _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 
 
-def print_sections(sections: Sequence[Section], console: Console | None = None) -> None:
-    """Print sections in their order; a terminal shows no figures and no pictures."""
+def print_sections(sections: Iterable[Section], console: Console | None = None, *, details: bool = False) -> None:
+    """Print sections in their order; a terminal shows no figures and no pictures.
+
+    With `details`, what is folded away elsewhere, every column, and how to read it.
+    """
     console = console or Console()
-    for one in sections:
+    for one in sections if details else unfolded(sections):
         match one:
             case Headline():
                 indented(console, one.text, by=0)
-            case Text():
+            case Text() if details or not one.how:
                 _print_text(one, console)
             case Table():
-                _print_table(one, console)
-            case Figure() | Pictures():
+                _print_table(one if details else one.brief, console)
+            case Group():
+                indented(console, one.title, by=0, style="bold")
+                print_sections(one.sections, console, details=details)
+            case _:
                 pass
 
 
@@ -46,7 +52,7 @@ def _print_table(table: Table, console: Console) -> None:
         return
     indented(console, f"{table.title}:", by=0)
     rows = [
-        ["\n".join(value_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
+        ["\n".join(_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
     print_fitting(console, [column.heading for column in table.columns], rows)
@@ -107,6 +113,12 @@ def plain_cells(values: Sequence[Any]) -> list[RichText]:
 def printable(text: str) -> str:
     """Text without what would steer the terminal; lines stay lines."""
     return "\n".join(one_line(line) for line in text.split("\n"))
+
+
+def _lines(value: Value, column: Column) -> Iterator[str]:
+    """The lines of a value, a branch of a tree indented."""
+    indent = "  " * value.depth if isinstance(value, Cell) else ""
+    return (f"{indent}{line}" for line in value_lines(value, column))
 
 
 def _longest(text: str) -> int:

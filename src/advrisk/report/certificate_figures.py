@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import size_text
-from advrisk.report.palette import (
+from advrisk.core.palette import (
     COLOURS,
     DASHES,
     GRAY,
     SYMBOLS,
-    Figure,
     Places,
+    Plot,
     category_axis,
     cycled,
     named,
@@ -26,9 +26,9 @@ _COARSE = (1, 0.01, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 _WRONG, _RISK = "#D55E00", "#0072B2"
 
 
-def p_curves(found: CertificateAssessment, norm: str, *, places: Places | None = None) -> Figure:
+def p_curves(found: CertificateAssessment, norm: str, *, places: Places | None = None) -> Plot:
     """The largest p of each list against its eps, a line for each model; below what it is held against is certified."""
-    lines: list[Figure] = []
+    lines: list[Plot] = []
     places = places_of([model.model for model in found.models], places)
     for model in found.models:
         own = [one for one in model.lists if one.norm == norm and one.p is not None]
@@ -65,7 +65,7 @@ def _levels(found: CertificateAssessment, norm: str) -> dict[str, float]:
     return {f"{', '.join(names)}: held against {level:.3g}": level for level, names in models.items()}
 
 
-def _level_line(name: str, level: float, ends: tuple[float, float]) -> Figure:
+def _level_line(name: str, level: float, ends: tuple[float, float]) -> Plot:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -77,7 +77,7 @@ def _level_line(name: str, level: float, ends: tuple[float, float]) -> Figure:
     }
 
 
-def _p_axis(least: float) -> Figure:
+def _p_axis(least: float) -> Plot:
     """A log axis down to the least p, with ticks that people know."""
     shown = [tick for tick in (_FINE if least > 3e-4 else _COARSE) if tick >= least / 2]
     bottom = math.log10(min(least, 0.01) / 2)
@@ -96,7 +96,7 @@ def _margins(sizes: Sequence[float]) -> tuple[float, float]:
     return sizes[0] - 0.06 * spread, sizes[-1] + 0.06 * spread
 
 
-def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Figure:
+def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Plot:
     own = [1.0 if one.p is None else one.p for one in lists]
     return {
         "type": "scatter",
@@ -116,7 +116,7 @@ def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Figure:
     }
 
 
-def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
+def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Plot:
     """For each model at one size: the risk that is certified by itself, what was seen of it, and the clean error."""
     lists = [(model, one) for model in found.models for one in model.lists if (one.norm, one.eps) == (norm, eps)]
     told = [(model, one, one.certificate) for model, one in lists if one.certificate is not None]
@@ -160,7 +160,7 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Figure:
     }
 
 
-def _bars(name: str, models: Sequence[str], risks: Sequence[Estimate], colour: str) -> Figure:
+def _bars(name: str, models: Sequence[str], risks: Sequence[Estimate], colour: str) -> Plot:
     """Bars of what was seen, with whiskers up to what is certified."""
     seen = [risk.value for risk in risks]
     high = [risk.high for risk in risks]

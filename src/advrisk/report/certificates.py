@@ -9,8 +9,8 @@ from advrisk.assess.certificate.records import BETTING, CertificateAssessment, L
 from advrisk.assess.certificate.statements import claim, headline, looked_at, shared, would_take
 from advrisk.assess.certificate.words import meaning, percent
 from advrisk.core.numbers import size_text
+from advrisk.core.palette import Places, Plot
 from advrisk.report.certificate_figures import p_curves, p_text, risk_bars
-from advrisk.report.palette import Figure, Places
 
 ON_ATTACKS = (
     "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is "
@@ -45,7 +45,7 @@ def certificate_content(
     found: CertificateAssessment | None, reason: str = "", *, places: Places | None = None
 ) -> dict[str, Any]:
     """What the template shows of certificates, or why it cannot."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Plot] = {}
     return {
         "certificates": found,
         "uncertified": reason,
@@ -85,11 +85,11 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
     return [*told, *promises(found), *found.notes]
 
 
-def _views(found: CertificateAssessment, figures: dict[str, Figure], places: Places | None) -> list[NormView]:
+def _views(found: CertificateAssessment, figures: dict[str, Plot], places: Places | None) -> list[NormView]:
     return [_view(found, norm, figures, places) for norm in sorted({one.norm for one in found.lists})]
 
 
-def _view(found: CertificateAssessment, norm: str, figures: dict[str, Figure], places: Places | None) -> NormView:
+def _view(found: CertificateAssessment, norm: str, figures: dict[str, Plot], places: Places | None) -> NormView:
     sizes = tuple(sorted({one.eps for one in found.lists if one.norm == norm}))
     curves = f"certificates {norm}"
     figures[curves] = p_curves(found, norm, places=places)

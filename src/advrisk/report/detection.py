@@ -9,7 +9,7 @@ import numpy as np
 from advrisk.assess.detection.assessment import DetectionAssessment, DetectorPair, DetectorTable
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
-from advrisk.report.palette import COLOURS, GRAY, Figure, cycled, few_marks, named, plain_label, short_label
+from advrisk.core.palette import COLOURS, GRAY, Plot, cycled, few_marks, named, plain_label, short_label
 from advrisk.report.summary import percent
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.entries import Entry
@@ -258,7 +258,7 @@ def roc_choices(found: DetectionAssessment, model: str) -> list[RocChoice]:
     ]
 
 
-def roc_curves(found: DetectionAssessment, model: str, group: str) -> Figure:
+def roc_curves(found: DetectionAssessment, model: str, group: str) -> Plot:
     """Of each detector in one group: multi-armed, and by the one objective that is worst for it; and chance."""
     tables = [one for one in found.tables if one.model == model]
     lines = [_chance(group, tables[0].table)]  # the same for all detectors: arms and successes are
@@ -285,14 +285,14 @@ def roc_curves(found: DetectionAssessment, model: str, group: str) -> Figure:
     }
 
 
-def _chance(group: str, table: Table) -> Figure:
+def _chance(group: str, table: Table) -> Plot:
     """What random numbers would get against all arms of a group: below the diagonal, and the lower the more arms."""
     fpr, tpr = (rates.tolist() for rates in table.chance_roc(group))
     n_arms = table.row(group).entries[MULTI_ARMED].n_arms
     return _line(f"chance, {counted(n_arms, 'arm')}", (fpr, tpr), {"color": GRAY, "width": 1.5, "dash": "dot"})
 
 
-def _line(name: str, rates: tuple[list[float], list[float]], line: dict[str, Any]) -> Figure:
+def _line(name: str, rates: tuple[list[float], list[float]], line: dict[str, Any]) -> Plot:
     fpr, tpr = ([round(rate, 5) for rate in one] for one in rates)
     return {
         "type": "scatter",

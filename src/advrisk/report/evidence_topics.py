@@ -71,8 +71,9 @@ def _further(found: Findings) -> Iterator[Topic]:
             continue
         kinds = assessments.get(name).traits.quantities
         numbers = tuple(
-            Number(kinds[what].meaning, model, estimate, unit=SHARE if kinds[what].kind == "share" else PLAIN)
-            for what, model, estimate in one.numbers()
+            Number(kind.meaning, number.model, number.estimate, unit=SHARE if kind.kind == "share" else PLAIN)
+            for number in one.quantities
+            for kind in [kinds[number.quantity]]
         )
         yield Topic(name, title, name, how, numbers, "" if numbers else "the answer holds no number")
 

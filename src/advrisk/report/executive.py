@@ -13,11 +13,12 @@ from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import level_text, percent_text, size_text
-from advrisk.core.sections import Unanswered
+from advrisk.core.sections import Part, Unanswered, summary_of
 from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
 from advrisk.report.certificates import certificate_headlines
@@ -162,6 +163,7 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
             f"Certificates rest on {certificates.calibration.n:,} samples that were kept apart; all claims together "
             f"are wrong at most {100 * certificates.zeta:.4g} % of the time."
         )
+    told += _said(found, "sure")
     return told or ["There is no number to be sure of."]
 
 
@@ -232,6 +234,7 @@ def _what_drives(found: Findings) -> list[str]:
             told += _on_scenario(one, damage.least_bad if damage and one.scenario.name == UNIFORM else None)
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
+    told += _said(found, "drivers")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
 
 
@@ -298,6 +301,7 @@ def _undecided(found: Findings) -> list[str]:
         told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
     if gate := _of(found.gate, GateResult):
         told += _few(list(_on_open_requirements(gate)), "more requirements are undecided.")
+    told += _said(found, "undecided")
     asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
     asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
     told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
@@ -341,6 +345,12 @@ def _on_uncertified(found: CertificateAssessment) -> Iterable[str]:
 
 
 # Words
+
+
+def _said(found: Findings, part: Part) -> list[str]:
+    """What findings add to a part themselves."""
+    told = [summary_of(one.sections, part) for one in found.built_in.values() if isinstance(one, Finding)]
+    return [sentence for sentences in told for sentence in sentences]
 
 
 def _of(found: object, kind: type[T]) -> T | None:

@@ -6,13 +6,13 @@ import numpy as np
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.numbers import level_text, percent_text
-from advrisk.report.palette import (
+from advrisk.core.palette import (
     COLOURS,
     DASHES,
     GRAY,
     SYMBOLS,
-    Figure,
     Places,
+    Plot,
     category_axis,
     cycled,
     edge_of,
@@ -32,7 +32,7 @@ _SMOOTH = 200  # points of a smooth curve
 _UNDETECTED = "Ψ: undetected"
 
 
-def success_curves(assessment: DamageAssessment, *, places: Places | None = None) -> Figure:
+def success_curves(assessment: DamageAssessment, *, places: Places | None = None) -> Plot:
     """ASR(τ) of every model, and Ψ of the models together, against the size of the perturbation."""
     by_model = assessment.distances.by_model
     places = places_of(by_model, places)
@@ -69,7 +69,7 @@ def success_curves(assessment: DamageAssessment, *, places: Places | None = None
     }
 
 
-def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Figure]:
+def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Plot]:
     """Ψ, and the band of one that was fitted; only the average of models and a threshold jump."""
     jumps = isinstance(curve, AverageEvasion | ThresholdEvasion)
     sizes = sizes if jumps else np.linspace(0, sizes[-1], _SMOOTH)
@@ -91,7 +91,7 @@ def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Figure]:
     return [below, above, line]
 
 
-def damage_intervals(assessment: DamageAssessment, *, places: Places | None = None) -> Figure:
+def damage_intervals(assessment: DamageAssessment, *, places: Places | None = None) -> Plot:
     """Damage of every model with its interval, the least at the top."""
     places = places_of(assessment.distances.by_model, places)
     points = []
@@ -132,9 +132,9 @@ def damage_intervals(assessment: DamageAssessment, *, places: Places | None = No
     }
 
 
-def settling(found: Convergence, measure: str, *, places: Places | None = None) -> Figure:
+def settling(found: Convergence, measure: str, *, places: Places | None = None) -> Plot:
     """One number of every model against the number of samples: the median of the resamples, and their band."""
-    lines: list[Figure] = []
+    lines: list[Plot] = []
     places = places_of(found.models, places)
     for model in found.models:
         band, colour = found.bands[model][measure], cycled(COLOURS, places[model])
@@ -167,7 +167,7 @@ def settling(found: Convergence, measure: str, *, places: Places | None = None) 
     }
 
 
-def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
+def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Plot:
     """The share of samples that each arm leaves wrong, for each model."""
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     share = {(row["arm"], row["model"]): row["share"] for row in rows}
@@ -199,6 +199,6 @@ def arm_heat_map(rows: list[dict[str, Any]], models: list[str]) -> Figure:
     }
 
 
-def line_of(place: int) -> Figure:
+def line_of(place: int) -> Plot:
     """The colour and the dashes of a model's line."""
     return {"color": cycled(COLOURS, place), "dash": cycled(DASHES, place)}

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
@@ -13,15 +15,17 @@ from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.core.estimate import NUMBERS
 from advrisk.core.sections import Unanswered
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.ledger.stopping import Stopping
 from advrisk.ledger.views import ALL, View
-from advrisk.report.numbers import COLUMNS, number_rows
+from advrisk.report.numbers import number_rows
 from advrisk.risk.convergence import Convergence
 
 T = TypeVar("T")
+_FIELDS = {"convergence": "settled", "search": "searches", "certificate": "certificates"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,7 @@ class Findings(Tabular):
     certificates: CertificateAssessment | str = ""
     gate: GateResult | str = ""
     further: Mapping[str, Finding | Unanswered] = field(default_factory=dict)  # by registered assessments
+    models: Sequence[str] = ()  # of the whole run: the n-th has the n-th colour in every figure
     unfinished: str = ""  # how far a run is that is not done
     scenarios_stated: bool = False  # by the study: they lead, or it is said why they have no answer
     by_damage: bool = False  # damage was asked for, and leads where scenarios are stated, too
@@ -49,11 +54,29 @@ class Findings(Tabular):
     samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
     stopping: Stopping | None = None  # looks that were taken at it, and where it rests if it stopped early
 
-    columns: ClassVar[Columns] = COLUMNS
+    columns: ClassVar[Columns] = NUMBERS
 
     def rows(self) -> list[Row]:
         """The numbers that lead, of all kinds of questions, each with its interval."""
         return number_rows(self)
+
+    @cached_property
+    def built_in(self) -> Mapping[str, Finding | Unanswered]:
+        """Each built-in question that was asked, in the order of the page."""
+        made: dict[str, Finding | Unanswered] = {}
+        for name, question in QUESTIONS.items():
+            match getattr(self, _FIELDS.get(name, name)):
+                case None | "" | () | []:
+                    continue
+                case str(why):
+                    made[name] = Unanswered(why)
+                case result:
+                    sections, numbers = (
+                        tuple(question.sections(result, self.models)),
+                        tuple(question.quantities(result)),
+                    )
+                    made[name] = Finding(name, question.title, result, sections, numbers)
+        return made
 
     @property
     def answered(self) -> list[Finding]:

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.attacks.black_box import Lead
-from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import cut_words, matches, no_match
 from advrisk.core.numbers import level_text, percent_text
-from advrisk.core.sections import Unanswered
+from advrisk.core.palette import Places, Plot, model_places
+from advrisk.core.sections import Unanswered, slug
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
@@ -32,10 +34,9 @@ from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
-from advrisk.report.palette import Figure, Places, model_places
 from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
-from advrisk.report.summary import damage_name, findings, money, on_spare_arms, what_would_decide
+from advrisk.report.summary import damage_name, findings, money, what_would_decide
 from advrisk.report.survival import number_text, survival_content
 from advrisk.report.verdicts import gate_content
 from advrisk.risk.convergence import Convergence
@@ -79,7 +80,7 @@ MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 _FIGURES = (
     *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
-    *("certificate_figures", "arm_figures", "further_figures"),
+    *("certificate_figures", "arm_figures", "finding_figures"),
 )
 
 
@@ -98,7 +99,7 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken}
+    environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken, "id": slug}
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
     environment.globals |= {
         "of_loss": _of_loss,
@@ -117,7 +118,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     shown = (
         content(folder, ledger, study, list(found.flags), found.arms)
         | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
-        | attack_content(found.attacks)
         | detection_content(*or_why(found.detection))
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(ledger.storage, found.failures)
@@ -125,7 +125,7 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | search_content(found.searches)
         | certificate_content(*or_why(found.certificates), places=places)
         | gate_content(*or_why(found.gate))
-        | _further_content(found)
+        | _findings_content(found)
     )
     return (
         shown
@@ -143,16 +143,20 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     )
 
 
-def _further_content(found: Findings) -> dict[str, Any]:
-    """What the template shows of registered assessments: their sections, or why there are none."""
-    figures: dict[str, Figure] = {}
-    for one in found.answered:
-        figures |= page_figures(one.name, one.sections)
-    further = [
-        page_finding(name, title_of(name), one if isinstance(one, Unanswered) else one.sections)
-        for name, one in found.further.items()
-    ]
-    return {"further": further, "further_figures": figures}
+def _findings_content(found: Findings) -> dict[str, Any]:
+    """What the template shows of findings that have sections, or why there are none."""
+    figures: dict[str, Plot] = {}
+    for one in (*found.built_in.values(), *found.further.values()):
+        figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
+    return {
+        "built_in": {name: _page(name, QUESTIONS[name].title, one) for name, one in found.built_in.items()},
+        "further": [_page(name, title_of(name), one) for name, one in found.further.items()],
+        "finding_figures": figures,
+    }
+
+
+def _page(name: str, title: str, found: Finding | Unanswered) -> dict[str, Any]:
+    return page_finding(name, title, found if isinstance(found, Unanswered) else found.sections)
 
 
 def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
@@ -171,7 +175,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
-        ("attacks", "Which attacks earn their passes", bool(shown["attacks"])),
+        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items()),
         ("examples", "Examples", bool(shown["examples"])),
         ("health", "Can it be trusted", True),
         ("provenance", "Make it again", True),
@@ -231,7 +235,7 @@ def damage_content(
     places: Places | None = None,
 ) -> dict[str, Any]:
     """What the template shows of damage."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Plot] = {}
     examples: list[Example] = []
     if assessment is not None:
         figures["curves"] = success_curves(assessment, places=places)
@@ -252,17 +256,6 @@ def damage_content(
         "damage_name": damage_name(relative=assessment.relative) if assessment else "",
         "examples": examples,
         "example_models": list(assessment.distances.by_model)[:MAX_MODELS] if assessment else [],
-    }
-
-
-def attack_content(attacks: ArmComparison | None) -> dict[str, Any]:
-    """What the template shows of the arms held against their envelope."""
-    if attacks is None:
-        return {"attacks": None, "spare": [], "attack_flags": False}
-    return {
-        "attacks": attacks,
-        "spare": on_spare_arms(attacks),
-        "attack_flags": any(row.flags for row in attacks.overall),
     }
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
-from advrisk.report.palette import (
+from advrisk.core.palette import (
     COLOURS,
     PATTERNS,
-    Figure,
     Places,
+    Plot,
     cycled,
     heat_map_room,
     named,
@@ -60,7 +60,7 @@ def _bare(value: float, bounds: Bounds) -> str:
     return loss_text(value, bounds).removesuffix(" %")
 
 
-def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Figure:
+def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Plot:
     """The risk of every model given a branch (the whole scenario, unless it is named), least overall risk at the top.
 
     Colours are those of the models; what the intervals of the differences decide stands beside the bars.
@@ -96,7 +96,7 @@ def verdict_class(verdict: str) -> str:
     return _VERDICTS[2][0] if verdict.startswith("more risk") else _VERDICTS[3][0]
 
 
-def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Figure:
+def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Plot:
     """The risk given each of the branches that one is made of, models side by side."""
     node = result.models[0].tree.at(path)
     children = [child.path for child in node.children]
@@ -125,7 +125,7 @@ def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | Non
     }
 
 
-def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Figure:
+def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Plot:
     """The mean loss of every arm for every model, as a heat map; least overall risk first."""
     models = [one.model for one in found.results[0].models]
     by_model = found.arms[loss]
@@ -188,7 +188,7 @@ def _natural(name: str) -> list[tuple[float, str]]:
     return [(float(part), "") if place % 2 else (0.0, part) for place, part in enumerate(_NUMBER.split(name))]
 
 
-def sunburst(tree: Indicator, bounds: Bounds) -> Figure | None:
+def sunburst(tree: Indicator, bounds: Bounds) -> Plot | None:
     """What every branch contributes to the risk of one model; None where there is no loss, or a negative one.
 
     Slices are whole numbers, summed from the leaves up, so that each ring holds exactly what lies inside it.
@@ -266,7 +266,7 @@ def _slice_hover(one: Indicator, whole: float, bounds: Bounds) -> str:
     )
 
 
-def _bar(name: str, rows: Sequence[tuple[str, Estimate]], bounds: Bounds, marker: dict[str, Any]) -> Figure:
+def _bar(name: str, rows: Sequence[tuple[str, Estimate]], bounds: Bounds, marker: dict[str, Any]) -> Plot:
     return {
         "type": "bar",
         "orientation": "h",
@@ -289,7 +289,7 @@ def _bar(name: str, rows: Sequence[tuple[str, Estimate]], bounds: Bounds, marker
     }
 
 
-def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) -> Figure:
+def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) -> Plot:
     """The numbers at the ends of the whiskers."""
     return {
         "type": "scatter",

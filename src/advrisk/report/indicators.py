@@ -9,6 +9,7 @@ from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import listed
 from advrisk.core.numbers import percent_text
+from advrisk.core.palette import Places, Plot
 from advrisk.report.indicator_figures import (
     Bounds,
     arm_losses,
@@ -19,7 +20,6 @@ from advrisk.report.indicator_figures import (
     sunburst,
     verdict_class,
 )
-from advrisk.report.palette import Figure, Places
 from advrisk.report.summary import samples_that_decide
 from advrisk.risk.decision import Pair, ahead_of, alike
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
@@ -128,7 +128,7 @@ def indicator_content(
     samples_left: int | None = None,
 ) -> dict[str, Any]:
     """What the template shows of indicators, or why it cannot."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Plot] = {}
     views: list[ResultView] = []
     heat_maps: list[HeatMap] = []
     if found is not None:
@@ -285,7 +285,7 @@ def branch_names(tree: Indicator) -> dict[str, str]:
 # What the page shows
 
 
-def _view(key: str, result: ScenarioResult, figures: dict[str, Figure], places: Places | None) -> ResultView:
+def _view(key: str, result: ScenarioResult, figures: dict[str, Plot], places: Places | None) -> ResultView:
     name = figure_name(result)
     figures[f"{name}, all models"] = branch_bars(result, places=places)
     branches = [_branch_choice(result, path, figures, places) for path in _by_contribution(result)]
@@ -308,7 +308,7 @@ def figure_name(result: ScenarioResult) -> str:
     return f"risk {result.scenario.name} by {result.loss}"
 
 
-def _model_view(name: str, result: ScenarioResult, one: ModelRisk, figures: dict[str, Figure]) -> ModelView:
+def _model_view(name: str, result: ScenarioResult, one: ModelRisk, figures: dict[str, Plot]) -> ModelView:
     drawn = sunburst(one.tree, result.bounds)
     if drawn is not None:
         figures[name] = drawn
@@ -339,7 +339,7 @@ def _by_contribution(result: ScenarioResult) -> list[str]:
     return sorted(most, key=lambda path: (path not in leaves, -most[path], path))
 
 
-def _branch_choice(result: ScenarioResult, path: str, figures: dict[str, Figure], places: Places | None) -> Choice:
+def _branch_choice(result: ScenarioResult, path: str, figures: dict[str, Plot], places: Places | None) -> Choice:
     name = f"{figure_name(result)}, branch {path}"
     figures[name] = branch_bars(result, path, places=places)
     shown = branch_names(result.models[0].tree)[path]
@@ -350,7 +350,7 @@ def _branch_choice(result: ScenarioResult, path: str, figures: dict[str, Figure]
     return Choice(name, f"{shown} – up to {percent_text(share)} of the risk ({model})")
 
 
-def _level_choice(result: ScenarioResult, one: Indicator, figures: dict[str, Figure], places: Places | None) -> Choice:
+def _level_choice(result: ScenarioResult, one: Indicator, figures: dict[str, Plot], places: Places | None) -> Choice:
     name = f"{figure_name(result)}, {f'within {one.path}' if one.path else 'first level'}"
     figures[name] = grouped_bars(result, one.path, places=places)
     return Choice(name, f"within {one.path}" if one.path else "first level of the scenario")
@@ -394,7 +394,7 @@ def _amount(estimate: Estimate | None) -> float:
     return float("-inf") if estimate is None else estimate.value
 
 
-def _heat_maps(found: IndicatorAssessment, figures: dict[str, Figure]) -> list[HeatMap]:
+def _heat_maps(found: IndicatorAssessment, figures: dict[str, Plot]) -> list[HeatMap]:
     maps = []
     bounds: dict[str, Bounds] = {one.loss: one.bounds for one in found.results}
     for loss, limits in bounds.items():

@@ -7,6 +7,7 @@ from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut
@@ -43,7 +44,8 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
     for section in (_damage, _detection, _indicators, _survival, _certificates):
         lines += section(found)
-    for one in found.answered:
+    built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
+    for one in (*built_in, *found.answered):
         lines += markdown_lines(one.title, one.sections)
     return "\n".join([*lines, *_made(made)])
 

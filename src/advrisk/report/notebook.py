@@ -1,6 +1,6 @@
 """What a notebook shows of each answer: its headline in words, and a short table with intervals."""
 
-from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.damage.assessment import DamageAssessment
@@ -25,12 +25,17 @@ from advrisk.report.headline import headline, shares_at, size_columns
 from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
 from advrisk.report.search import search_words
-from advrisk.report.summary import damage_name, on_spare_arms, percent
+from advrisk.report.summary import damage_name, percent
 from advrisk.report.survival import doubt_words, median_text, number_text, survival_headline
 from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
 from advrisk.risk.convergence import DAMAGE, Convergence
 
 _UNTOLD = "nobody asked"
+
+for _question in QUESTIONS.values():
+    notebook_html.register(_question.result)(
+        lambda found, shown=_question.sections: sections_html(list(shown(found, ())))
+    )
 
 
 @notebook_html.register
@@ -80,13 +85,6 @@ def _(found: Convergence) -> str:
     columns = ["model", *(f"n = {found.n[place]}" for place in ends)]
     title = f"How {damage_name(relative=found.relative)} settles as samples are added"
     return html_block(title, html_table(columns, rows), notes=[f"Medians and bands of {found.resamples} resamples."])
-
-
-@notebook_html.register
-def _(found: ArmComparison) -> str:
-    rows = [[one.name, percent_of(one.broken), one.passes, one.optimality, one.only] for one in found.overall]
-    columns = ["arm", "broken", "passes per sample", "optimality", "samples nearest by it alone"]
-    return html_block("Which arms earn their passes", html_table(columns, rows), notes=on_spare_arms(found))
 
 
 @notebook_html.register

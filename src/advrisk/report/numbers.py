@@ -9,13 +9,10 @@ from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate, estimate_columns
-from advrisk.core.tables import ESTIMATE, Columns, Row
+from advrisk.core.tables import Row
 
 if TYPE_CHECKING:
     from advrisk.report.findings import Findings
-
-# `of` says what it is about beside the model: a detector, a norm, or a scenario, its loss and a branch.
-COLUMNS: Columns = {"quantity": "text", "model": "text", "of": "text", "eps": "number", **ESTIMATE}
 
 
 def number_rows(found: "Findings") -> list[Row]:
@@ -31,7 +28,7 @@ def number_rows(found: "Findings") -> list[Row]:
         rows += _survival(found.survival)
     if not isinstance(found.certificates, str):
         rows += _certificates(found.certificates)
-    rows += [_row(name, model, estimate) for one in found.answered for name, model, estimate in one.numbers()]
+    rows += [number.row() for one in found.answered for number in one.quantities]
     return rows
 
 

@@ -5,14 +5,16 @@ from typing import Any
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
+from advrisk.core.palette import Plot, model_places
+from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
+from advrisk.render.page import page_figures
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
 from advrisk.report.indicators import indicator_content
-from advrisk.report.palette import Figure, model_places
 from advrisk.report.search import search_content
 from advrisk.report.survival import survival_content
 
@@ -20,9 +22,9 @@ _TEMPLATE = "plotly_white"  # readable in a light and in a dark notebook
 _COLOURS = {"ink": "#2a3f5f", "paper": "#ffffff"}  # of text and page; the report puts its own there
 
 
-def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Figure]:
+def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
     """Every figure of the report by its name there, as plain dicts."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Plot] = {}
     models = [str(row["model"]) for row in ledger.query("SELECT model FROM models ORDER BY model").to_pylist()]
     places = model_places(models)
     damage, _ = or_why(found.damage)
@@ -39,17 +41,19 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Figure]:
     figures |= survival_content(found.survival, places=places)["lasts_figures"]
     figures |= search_content(found.searches)["search_figures"]
     figures |= certificate_content(*or_why(found.certificates), places=places)["certificate_figures"]
+    for one in found.built_in.values():
+        figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
     return figures
 
 
-def plotly_figures(specs: Mapping[str, Figure]) -> dict[str, Any]:
+def plotly_figures(specs: Mapping[str, Plot]) -> dict[str, Any]:
     """The same as `plotly.graph_objects.Figure`s."""
     from plotly.graph_objects import Figure as Drawn
 
     return {name: Drawn(_coloured(spec)).update_layout(template=_TEMPLATE) for name, spec in specs.items()}
 
 
-def named_spec(specs: Mapping[str, Figure], name: str) -> Figure:
+def named_spec(specs: Mapping[str, Plot], name: str) -> Plot:
     """One of them; an unknown name is answered with the nearest there is."""
     if name not in specs:
         raise RiskError(f"this run has no figure called {name!r}; {did_you_mean(name, specs)}")

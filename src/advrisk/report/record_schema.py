@@ -2,10 +2,10 @@
 
 from typing import Any, get_args
 
+from advrisk.core.estimate import NUMBERS
 from advrisk.core.tables import Columns
 from advrisk.report.executive import LABELS
 from advrisk.report.headline import Requirements
-from advrisk.report.numbers import COLUMNS
 from advrisk.report.records import FLAGS, QUESTIONS, SCHEMA
 
 _TYPES = {"text": "string", "number": "number", "count": "integer", "flag": "boolean"}
@@ -30,7 +30,7 @@ def record_schema() -> dict[str, Any]:
         "headlines": _TEXTS,
         "executive": {"type": "object", "properties": dict.fromkeys(LABELS, _TEXTS), "required": list(LABELS)},
         "provenance": _provenance(),
-        "numbers": _rows(COLUMNS, known=("quantity", "model", "value", "level", "n", "method")),
+        "numbers": _rows(NUMBERS, known=("quantity", "model", "value", "level", "n", "method")),
         **{name: {"type": ["object", "null"]} for name in QUESTIONS},
         "failures": _LIST,
         "searches": _LIST,

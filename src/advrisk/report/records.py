@@ -88,7 +88,7 @@ def finding_record(found: Finding) -> dict[str, Any]:
     return {
         "title": found.title,
         "headline": found.headline,
-        "quantities": {name: estimate.as_dict() for name, estimate in found.quantities.items()},
+        "quantities": {one.name: one.estimate.as_dict() for one in found.quantities},
         "tables": tables_record(found.sections),
     }
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.core.names import counted
+from advrisk.core.palette import Plot
 from advrisk.ledger.searches import SearchRecord, fruitless_words
-from advrisk.report.palette import Figure
 from advrisk.report.search_figures import setting_text, surface, trajectory
 
 ON_SEARCHES = (
@@ -54,7 +54,7 @@ def _on_errors(one: SearchRecord) -> str:
 
 def search_content(searches: Sequence[SearchRecord]) -> dict[str, Any]:
     """What the template shows of searches; nothing where there are none."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Plot] = {}
     told = []
     for place, one in enumerate(searches):
         own = {f"search {place} {n}": figure for n, figure in enumerate([trajectory(one), *surface(one)])}

@@ -3,13 +3,13 @@
 from math import log
 from typing import Any
 
+from advrisk.core.palette import COLOURS, Plot, plain_label
 from advrisk.ledger.searches import SearchRecord, Trial
-from advrisk.report.palette import COLOURS, Figure, plain_label
 
 _GRID = 24  # cells of a heat map along each side
 
 
-def trajectory(one: SearchRecord) -> Figure:
+def trajectory(one: SearchRecord) -> Plot:
     """The failure rate of every setting in its order, and the largest so far among those that met all samples."""
     seen = [(place + 1, trial) for place, trial in enumerate(one.trials) if trial.n]
     largest, worst = 0.0, []
@@ -46,7 +46,7 @@ def trajectory(one: SearchRecord) -> Figure:
     return {"data": [line, tried], "layout": _layout({"title": {"text": "settings tried"}}, _rates())}
 
 
-def surface(one: SearchRecord) -> list[Figure]:
+def surface(one: SearchRecord) -> list[Plot]:
     """The failure rate over two parameters as a heat map with what was tried on it; else over each one by itself."""
     seen = [trial for trial in one.trials if trial.n]
     if len(one.axes) == 2:
@@ -54,7 +54,7 @@ def surface(one: SearchRecord) -> list[Figure]:
     return [_partial(axis, seen) for axis in one.axes]
 
 
-def _heat_map(one: SearchRecord, seen: list[Trial]) -> Figure:
+def _heat_map(one: SearchRecord, seen: list[Trial]) -> Plot:
     """Each cell has the rate of the nearest setting that was tried."""
     across, up = one.axes
     positions = [(_position(across, trial), _position(up, trial)) for trial in seen]
@@ -83,12 +83,12 @@ def _nearest(x: float, y: float, positions: list[tuple[float, float]], seen: lis
     return trial.rate
 
 
-def _partial(axis: Any, seen: list[Trial]) -> Figure:
+def _partial(axis: Any, seen: list[Trial]) -> Plot:
     points = _points(seen, [trial.setting[axis["name"]] for trial in seen], [trial.rate for trial in seen])
     return {"data": [points], "layout": _layout(_axis(axis), _rates())}
 
 
-def _points(seen: list[Trial], x: list[float], y: list[Any]) -> Figure:
+def _points(seen: list[Trial], x: list[float], y: list[Any]) -> Plot:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -116,15 +116,15 @@ def _value(axis: Any, position: float) -> float:
     return low * (high / low) ** position if axis["log"] else low + position * (high - low)
 
 
-def _axis(axis: Any) -> Figure:
+def _axis(axis: Any) -> Plot:
     return {"title": {"text": plain_label(axis["name"])}, "type": "log" if axis["log"] else "linear"}
 
 
-def _rates() -> Figure:
+def _rates() -> Plot:
     return {"title": {"text": "share of samples broken"}, "tickformat": ".0%", "rangemode": "tozero"}
 
 
-def _layout(xaxis: Figure, yaxis: Figure) -> Figure:
+def _layout(xaxis: Plot, yaxis: Plot) -> Plot:
     legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
     return {"xaxis": xaxis, "yaxis": yaxis, "legend": legend, "height": 340}
 

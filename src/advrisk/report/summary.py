@@ -1,8 +1,6 @@
 """The findings in plain words."""
 
-from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.damage.distances import Distances
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
@@ -40,7 +38,7 @@ def findings(assessment: DamageAssessment, *, pairs: bool = True) -> list[str]:
             "“Unnoticed by people” is the share of samples, taken in random order, that were broken without the people "
             "who were shown them noticing."
         )
-    return [*assessment.part, *sentences, *assessment.notes, *_left_out(assessment.distances)]
+    return [*assessment.part, *sentences, *assessment.notes, *assessment.distances.left_out]
 
 
 def _on_relative_damage(assessment: DamageAssessment) -> list[str]:
@@ -198,45 +196,3 @@ def percent(estimate: Estimate | None) -> str:
 def money(amount: float) -> str:
     """An amount in the unit of the cost, with as many digits as it is worth."""
     return f"{amount:,.0f}" if 100 <= abs(amount) < 1e15 else f"{amount:,.3g}"
-
-
-def on_spare_arms(attacks: ArmComparison) -> list[str]:
-    """Which arms could be dropped and what that saves, and what to know before doing so."""
-    norm, n_arms = attacks.distances.norm, len(attacks.overall)
-    sentences = []
-    if not any(row.nearest for row in attacks.overall):
-        sentences.append("No sample was broken by attack, so nothing can be said about the arms.")
-    elif attacks.overall[0].optimality is None:
-        sentences.append("Every success lies at the same distance, so optimality says nothing here.")
-    if attacks.spare:
-        sentences.append(
-            f"{len(attacks.spare)} of {counted(n_arms, 'arm')} could be dropped together without changing any sample's "
-            f"smallest {norm} distance{_saving(attacks)}: {', '.join(attacks.spare)}."
-        )
-        sentences.append("That holds for these models and samples. Another assessment may need those arms.")
-    elif any(row.nearest for row in attacks.overall):
-        sentences.append(f"No arm could be dropped without changing some sample's smallest {norm} distance.")
-    if attacks.other_norms:
-        sentences.append(
-            f"Some of those were made for {', '.join(attacks.other_norms)}: compare them in that norm, too."
-        )
-    return sentences + _left_out(attacks.distances)
-
-
-def _saving(attacks: ArmComparison) -> str:
-    if not attacks.n_passes or attacks.n_passes_spare is None:
-        return ""
-    share = attacks.n_passes_spare / attacks.n_passes
-    return f", which saves {attacks.n_passes_spare:,} of {attacks.n_passes:,} passes ({percent_text(share)})"
-
-
-def _left_out(distances: Distances) -> list[str]:
-    sentences = []
-    if distances.n_unfinished:
-        sentences.append(f"Not finished, and left out: {counted(distances.n_unfinished, 'sample')}.")
-    if distances.n_without_verdict:
-        sentences.append(
-            f"Left out because an attack gave no verdict: {counted(distances.n_without_verdict, 'sample')}. "
-            "An error is never counted as robust."
-        )
-    return sentences

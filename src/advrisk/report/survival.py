@@ -15,7 +15,7 @@ from advrisk.assess.survival.money import ModelCost
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text, percent_text
-from advrisk.report.palette import Figure, Places
+from advrisk.core.palette import Places, Plot
 from advrisk.report.survival_figures import (
     MOST_MODELS,
     calibration_plot,
@@ -81,7 +81,7 @@ def survival_content(found: SurvivalAssessment | str, *, places: Places | None =
     """What the template shows of survival, or why it cannot."""
     if isinstance(found, str):
         return {"lasts": None, "lasts_not": found, "lasts_figures": {}}
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Plot] = {}
     shown = found.models[:MOST_MODELS]
     figures["survival curves"] = survival_curves(found, shown, places=places)
     choices = []

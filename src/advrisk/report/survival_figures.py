@@ -8,13 +8,13 @@ import numpy as np
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.assess.survival.models import ModelSurvival
 from advrisk.core.estimate import Estimate
-from advrisk.report.palette import (
+from advrisk.core.palette import (
     COLOURS,
     DASHES,
     GRAY,
     SYMBOLS,
-    Figure,
     Places,
+    Plot,
     cycled,
     edge_of,
     few_marks,
@@ -38,9 +38,9 @@ _LABEL = 26
 
 def survival_curves(
     found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None
-) -> Figure:
+) -> Plot:
     """What the rows show of each model as steps, and the law, where it holds, as a line."""
-    lines: list[Figure] = []
+    lines: list[Plot] = []
     places = places_of([one.model for one in found.models], places)
     for one in models:
         colour = cycled(COLOURS, places[one.model])
@@ -51,12 +51,12 @@ def survival_curves(
     return {"data": lines, "layout": _time_layout(found)}
 
 
-def covariate_curves(found: SurvivalAssessment, covariate: str, *, places: Places | None = None) -> Figure:
+def covariate_curves(found: SurvivalAssessment, covariate: str, *, places: Places | None = None) -> Plot:
     """Survival if every row had one value of a covariate, all else as it is."""
     assert found.law is not None
     values = covariate_values(found, covariate)
     effects = found.law.partial_effects(covariate, values, _times(found))
-    lines: list[Figure] = []
+    lines: list[Plot] = []
     own = {value: place for place, value in enumerate(values)}
     own = places_of(values, places) if covariate == "model" else own
     for value, curve in zip(values, effects.curves, strict=True):
@@ -81,7 +81,7 @@ def _fitted_models(found: SurvivalAssessment) -> list[str]:
     return [one.model for one in found.models if one.law_mean is not None]
 
 
-def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str]) -> Figure:
+def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str]) -> Plot:
     """By what each covariate multiplies the time, over its whole range, with intervals."""
     rows = list(factors)
     labels = [names[one.name] for one in rows]
@@ -113,7 +113,7 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
     }
 
 
-def coefficient_plot(found: SurvivalAssessment) -> Figure:
+def coefficient_plot(found: SurvivalAssessment) -> Plot:
     """Coefficients of all laws side by side, on the log scale of time, over whole ranges (Meyers et al., Fig. 1)."""
     rows = coefficient_table(found)
     labels = [row.name for row in rows]
@@ -147,9 +147,9 @@ def coefficient_plot(found: SurvivalAssessment) -> Figure:
     }
 
 
-def hazard_plot(found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None) -> Figure:
+def hazard_plot(found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None) -> Plot:
     """h(t) of each model by the law: failures among those that are left (Meyers et al., Eq. 3)."""
-    lines: list[Figure] = []
+    lines: list[Plot] = []
     places = places_of([one.model for one in found.models], places)
     for one in (one for one in models if one.hazard):
         place = places[one.model]
@@ -173,7 +173,7 @@ def hazard_plot(found: SurvivalAssessment, models: Sequence[ModelSurvival], *, p
     return {"data": lines, "layout": layout | {"yaxis": {"title": {"text": title}, "rangemode": "tozero"}}}
 
 
-def calibration_plot(found: Calibration) -> Figure:
+def calibration_plot(found: Calibration) -> Plot:
     """Observed against predicted shares of what was broken by a time."""
     predicted = found.predicted.tolist()
     lines = []
@@ -204,7 +204,7 @@ def calibration_plot(found: Calibration) -> Figure:
     }
 
 
-def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> Figure:
+def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> Plot:
     """Clean accuracy against failures under attack; the larger a mark, the longer the training."""
     criteria = {one.name: one for one in found.criteria}
     accuracy, failures, training = (criteria.get(name) for name in (ACCURACY, FAILURES, TRAINING))
@@ -249,7 +249,7 @@ def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> F
     }
 
 
-def _names_axis(labels: Sequence[str]) -> Figure:
+def _names_axis(labels: Sequence[str]) -> Plot:
     return {
         "type": "category",
         "automargin": True,
@@ -259,7 +259,7 @@ def _names_axis(labels: Sequence[str]) -> Figure:
     }
 
 
-def _upright(x: float) -> Figure:
+def _upright(x: float) -> Plot:
     ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
     return {"type": "line", **ends, "line": {"color": GRAY, "dash": "dot"}}
 
@@ -277,7 +277,7 @@ def _time_layout(found: SurvivalAssessment) -> dict[str, Any]:
     }
 
 
-def _steps(curve: KaplanMeier, name: str, place: int) -> list[Figure]:
+def _steps(curve: KaplanMeier, name: str, place: int) -> list[Plot]:
     colour = cycled(COLOURS, place)
     times = np.concatenate([[0.0], curve.times])
     low, high = np.concatenate([[1.0], curve.low]), np.concatenate([[1.0], curve.high])
@@ -295,13 +295,13 @@ def _steps(curve: KaplanMeier, name: str, place: int) -> list[Figure]:
     return [*_band(times, low, high, name, colour, shape="hv"), line]
 
 
-def _band(times: Any, low: Any, high: Any, group: str, colour: str, *, shape: str) -> list[Figure]:
-    edge: Figure = {"type": "scatter", "mode": "lines", "x": times.tolist(), "line": {"width": 0, "shape": shape}}
+def _band(times: Any, low: Any, high: Any, group: str, colour: str, *, shape: str) -> list[Plot]:
+    edge: Plot = {"type": "scatter", "mode": "lines", "x": times.tolist(), "line": {"width": 0, "shape": shape}}
     above = {"y": high.tolist(), "fill": "tonexty", "fillcolor": f"{colour}26"}
     return [edge | edge_of(group, "low") | {"y": low.tolist()}, edge | edge_of(group, "high") | above]
 
 
-def _law(curve: Curve, name: str, colour: str, *, show: bool) -> Figure:
+def _law(curve: Curve, name: str, colour: str, *, show: bool) -> Plot:
     return {
         "type": "scatter",
         "mode": "lines",

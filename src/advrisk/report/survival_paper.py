@@ -11,12 +11,12 @@ from advrisk.assess.survival.models import ModelSurvival
 from advrisk.assess.survival.money import ModelCost
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.report.palette import (
+from advrisk.core.palette import (
     COLOURS,
     GRAY,
     SYMBOLS,
-    Figure,
     Places,
+    Plot,
     cycled,
     model_places,
     named,
@@ -43,9 +43,9 @@ class _Mark:
     value: Estimate
 
 
-def paper_figures(found: SurvivalAssessment, *, places: Places | None = None) -> dict[str, Figure]:
+def paper_figures(found: SurvivalAssessment, *, places: Places | None = None) -> dict[str, Plot]:
     """Those figures for which there are numbers."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, Plot] = {}
     colours = places_of([one.model for one in found.models], places)
     unit = found.durations.one_unit
     strengths = _strengths(found)
@@ -106,7 +106,7 @@ _SECTIONS = (
 )
 
 
-def paper_sections(figures: Mapping[str, Figure]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+def paper_sections(figures: Mapping[str, Plot]) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Title, how to read it, and the figures with their labels: of the sections for which there are figures."""
     found = [(title, how, [pair for pair in labels.items() if pair[0] in figures]) for title, how, labels in _SECTIONS]
     return [section for section in found if section[2]]
@@ -161,9 +161,9 @@ def _attack_costs(found: SurvivalAssessment) -> list[_Mark]:
     ]
 
 
-def _by_strength(marks: Sequence[_Mark], title: str, colours: Places, *, share: bool) -> Figure:
+def _by_strength(marks: Sequence[_Mark], title: str, colours: Places, *, share: bool) -> Plot:
     """A line for each defence over its strength; models without one as dotted lines across."""
-    lines: list[Figure] = []
+    lines: list[Plot] = []
     kinds = model_places({mark.group for mark in marks} - {UNDEFENDED})  # marks of defences, dots of models
     digits = ".1%" if share else ".3g"
     for kind, place in kinds.items():
@@ -203,7 +203,7 @@ def _by_strength(marks: Sequence[_Mark], title: str, colours: Places, *, share: 
     }
 
 
-def _by_training(marks: Sequence[_Mark], unit: str, colours: Places) -> Figure:
+def _by_training(marks: Sequence[_Mark], unit: str, colours: Places) -> Plot:
     points = [
         _marks([mark], ".3g")
         | {
@@ -225,7 +225,7 @@ def _by_training(marks: Sequence[_Mark], unit: str, colours: Places) -> Figure:
     }
 
 
-def _strips(marks: Sequence[_Mark], factor: float, colours: Places) -> Figure:
+def _strips(marks: Sequence[_Mark], factor: float, colours: Places) -> Plot:
     """Marks above names, on a log scale, with lines at 1 and where a model is called broken."""
     names = sorted({str(mark.x) for mark in marks}, key=lambda name: (name != UNDEFENDED, name))
     points = []
@@ -259,7 +259,7 @@ def _strips(marks: Sequence[_Mark], factor: float, colours: Places) -> Figure:
     }
 
 
-def _marks(marks: Iterable[_Mark], digits: str) -> Figure:
+def _marks(marks: Iterable[_Mark], digits: str) -> Plot:
     own = list(marks)
     return {
         "type": "scatter",
@@ -277,11 +277,11 @@ def _marks(marks: Iterable[_Mark], digits: str) -> Figure:
     }
 
 
-def _dot(model: str, colours: Places) -> Figure:
+def _dot(model: str, colours: Places) -> Plot:
     place = colours[model]
     return {"size": 10, "color": cycled(COLOURS, place), "symbol": cycled(SYMBOLS, place)}
 
 
-def _line_at(height: float) -> Figure:
+def _line_at(height: float) -> Plot:
     ends = {"x0": 0, "x1": 1, "xref": "paper", "y0": height, "y1": height}
     return {"type": "line", **ends, "line": {"color": GRAY, "dash": "dot", "width": 1.5}}

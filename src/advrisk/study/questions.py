@@ -68,7 +68,7 @@ RESERVED_QUANTITIES = frozenset(
     )
 )
 _TAKEN = frozenset(
-    ("as_json", "folder", "level", "model", "name", "out_csv", "where")
+    ("as_json", "details", "folder", "level", "model", "name", "out_csv", "where")
 )  # options that every question has
 
 

@@ -1,14 +1,16 @@
 """Registered assessments: what is refused at registration, and what becomes an answer or none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from advrisk.assess import protocol
 from advrisk.assess.protocol import ask, check_assessments
 from advrisk.core.errors import RegistryError, RiskError, StudyError
-from advrisk.core.estimate import Estimate
+from advrisk.core.estimate import Estimate, NamedEstimate
 from advrisk.core.sections import Column, Figure, Headline, Section, Table, Unanswered
 from advrisk.study import QUANTITIES, questions, study_from
 from advrisk.study.fields import Strict
@@ -17,7 +19,7 @@ from advrisk.study.source import Source
 
 RATE = Estimate(0.2, 0.1, 0.3, 0.95, 50, "Clopper-Pearson")
 AUTHORS = "report this to its authors"
-LEDGER: Any = None  # these assessments ask it nothing
+LEDGER: Any = SimpleNamespace(query=lambda _: pa.table({"model": ["plain"]}))  # of which only the models are asked
 
 
 class LeakSpec(Strict):
@@ -40,11 +42,12 @@ class Leak:
             raise self.found
         return self.found
 
-    def sections(self, result: Any) -> Iterator[Section]:
+    def sections(self, result: Any, models: Sequence[str]) -> Iterator[Section]:
         yield from self.parts
 
-    def quantities(self, result: Any) -> dict[str, Estimate]:
-        return {self.named: result}
+    def quantities(self, result: Any) -> Iterator[NamedEstimate]:
+        quantity, _, model = self.named.partition(".")
+        yield NamedEstimate(quantity, model, result)
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def test_an_answer_has_sections_and_quantities(registry: Assessments) -> None:
     found = ask("leak", LEDGER, {})
     assert not isinstance(found, Unanswered)
     assert (found.title, found.headline) == ("Leaks", "It leaks.")
-    assert found.rows() == [{"quantity": "leak", "model": "plain", **vars_of(RATE)}]
+    assert found.rows() == [{"quantity": "leak", "model": "plain", "of": None, "eps": None, **vars_of(RATE)}]
 
 
 def vars_of(estimate: Estimate) -> dict[str, Any]:

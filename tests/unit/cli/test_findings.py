@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advrisk.cli.findings import show_attacks, show_convergence, show_damage, show_rows
+from advrisk.cli.findings import show_convergence, show_damage, show_rows
 from advrisk.ledger.views import ALL
 
 ASKED = {"norm": "l2", "arms": ["pgd*"], "thresholds": [0.1], "evasion": None, "detector": None}
@@ -47,11 +47,6 @@ class Part:
     [
         ("damage", lambda run: show_damage(run, ASKED, **PAID, **SHOWN), ASKED | PAID),
         ("convergence", lambda run: show_convergence(run, ASKED, **SHOWN), ASKED),
-        (
-            "attacks",
-            lambda run: show_attacks(run, norm="l2", arms=["pgd*"], **SHOWN),
-            {"norm": "l2", "arms": ["pgd*"]},
-        ),
         ("arms", lambda run: show_rows(run, run.arms(arms=["pgd*"]), as_json=True), {"arms": ["pgd*"]}),
         ("models", lambda run: show_rows(run, run.models(), as_json=True), {}),
     ],

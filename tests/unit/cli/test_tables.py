@@ -1,6 +1,5 @@
 """What the terminal shows: whole, and readable where it is narrow."""
 
-import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -8,12 +7,9 @@ import pytest
 
 from advrisk.api.parts import describe_parts
 from advrisk.api.status import Status
-from advrisk.assess.attacks.envelope import ArmComparison
-from advrisk.assess.damage.distances import Distances
-from advrisk.cli.tables import print_attacks, print_parts, print_rows, print_status
+from advrisk.cli.tables import print_parts, print_rows, print_status
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES
 from advrisk.engine import Trust
-from advrisk.risk.envelope import ArmOptimality
 
 
 @pytest.fixture(autouse=True)
@@ -80,55 +76,6 @@ def test_flags_are_listed_the_worst_first_and_not_without_end(capsys: pytest.Cap
 def test_every_share_in_the_ledger_is_said_of_something() -> None:
     assert {field.name.replace("_", "-") for field in fields(Trust)} == SHARES.keys() - {BLACK_BOX}
     assert SHARES.keys() <= FLAGS.keys()
-
-
-def test_the_comparison_of_arms_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    print_attacks(_compared())
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 60
-    shown = " ".join(" ".join(lines).split())
-    assert "by arm: pgd optimality 0.900, nearest 40, only 30, lost without 12.5 %, broken 75.0 %, passes 1.2k" in shown
-    assert "passes 1.2k, flags still-gaining optimality by model: plain 0.900, hard –" in shown
-    assert "fgsm optimality 0.250, nearest 3, only 0, lost without 0.0 %, broken 50.0 %, passes – " in shown
-
-
-def test_the_comparison_of_arms_is_a_table_where_there_is_room(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    print_attacks(_compared())
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 120
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines]
-    assert ["pgd", "0.900", "40", "30", "12.5 %", "75.0 %", "1.2k", "still-gaining"] in rows
-    assert ["fgsm", "0.250", "3", "0", "0.0 %", "50.0 %", "–"] in rows
-    assert ["pgd", "0.900", "–"] in rows, "by model"
-
-
-def test_below_the_comparison_stands_what_could_be_dropped_and_what_flags_mean(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    print_attacks(_compared())
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "1 of 2 arms could be dropped together without changing any sample's smallest linf distance" in shown
-    assert "which saves 1,000 of 5,000 passes (20 %): fgsm." in shown
-    assert f"still-gaining: {FLAGS['still-gaining']}" in shown
-
-
-def _compared() -> ArmComparison:
-    pgd = ArmOptimality("pgd", 0.75, 1234.0, 0.9, 40, 30, 0.125, ("still-gaining",))
-    fgsm = ArmOptimality("fgsm", 0.5, None, 0.25, 3, 0, 0.0)
-    unknown = tuple(ArmOptimality(name, 0.0, None, None, 0, 0, None) for name in ("pgd", "fgsm"))
-    return ArmComparison(
-        distances=Distances("linf", ("fgsm", "pgd"), ("1", "2"), 2, {}, n_unfinished=0, n_without_verdict=0),
-        by_model={"plain": (pgd, fgsm), "hard": unknown},
-        overall=(pgd, fgsm),
-        families=(pgd, fgsm),
-        spare=("fgsm",),
-        other_norms=(),
-        n_passes=5000,
-        n_passes_spare=1000,
-    )
 
 
 def _flagged(flag: str, arm: str, *, n_flagged: int, share: float | None) -> dict[str, object]:

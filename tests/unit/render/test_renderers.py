@@ -9,8 +9,11 @@ from rich.console import Console
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.sections import (
+    Alternatives,
+    Cell,
     Column,
     Figure,
+    Group,
     Headline,
     Picture,
     Pictures,
@@ -112,7 +115,7 @@ def test_the_first_table_has_the_name_of_the_question(tmp_path):
 def test_the_page_is_given_parts_in_order_and_figures_by_name():
     content = page_finding("leak", "Leaks", SECTIONS)
     assert [part["is_a"] for part in content["parts"]] == ["Headline", "Table", "Text", "Figure", "Pictures"]
-    assert content["parts"][1]["rows"][0][1] == ("25.0 %", "[12.5, 50.0]")
+    assert content["parts"][1]["rows"][0]["cells"][1]["lines"] == ("25.0 %", "[12.5, 50.0]")
     assert content["parts"][3]["name"] in page_figures("leak", SECTIONS)
     assert content["parts"][4]["pictures"][0]["source"].startswith("data:image/png;base64,")
 
@@ -130,6 +133,38 @@ def test_a_table_refuses_rows_that_do_not_fit_and_columns_of_one_name():
         Table("x", (Column("a"), Column("b")), (("only",),))
     with pytest.raises(RiskError, match="two columns are called the same"):
         Table("x", (Column("a b"), Column("a-b")), ())
+
+
+def test_what_is_folded_is_shown_to_those_who_look_closer():
+    wide = Table("Wide", (Column("model"), Column("seed", "count", detail=True)), (("a", 17),))
+    inner = Group("Closer", (wide, Text(("Read it so.",), how=True)), folded=True)
+    console = Console(file=io.StringIO(), width=80)
+    print_sections([Group("All", (wide, inner))], console)
+    assert "17" not in console.file.getvalue()
+    print_sections([inner], console, details=True)
+    for text in ("Closer", "17", "Read it so."):
+        assert text in console.file.getvalue()
+    assert "#### All" in markdown_lines("x", [Group("All", (wide,)), inner])
+    assert "Closer" not in "".join(markdown_lines("x", [Group("All", (wide,)), inner]))
+    assert "17" not in sections_html([wide, inner])
+    assert tables_record([inner]) == {"wide": [{"model": "a", "seed": 17}]}
+
+
+def test_a_cell_shows_more_than_its_value_to_people_and_its_value_to_machines():
+    table = Table(
+        "T", (Column("branch"), Column("risk", "risk")), ((Cell("rain", depth=1), Cell(RISK, ("worst",), "least")),)
+    )
+    cells = page_finding("x", "X", [table])["parts"][0]["rows"][0]["cells"]
+    assert cells[0] == {"lines": ("rain",), "mark": "", "depth": 1}
+    assert cells[1] == {"lines": ("25.0 %", "[12.5, 50.0]", "worst"), "mark": "least", "depth": 0}
+    assert table_rows(table) == [{"branch": "rain", "risk": 0.25, "risk_low": 0.125, "risk_high": 0.5}]
+
+
+def test_figures_to_choose_from_are_all_on_the_page():
+    figures = tuple(Figure(name, {"data": [], "layout": {}}, "x") for name in ("One", "Other"))
+    assert list(page_figures("leak", [Alternatives("By", figures)])) == ["leak one", "leak other"]
+    (part,) = page_finding("leak", "L", [Alternatives("By", figures)])["parts"]
+    assert [one["name"] for one in part["figures"]] == ["leak one", "leak other"]
 
 
 def test_names_for_machines():

@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.detector import Detection
 from advrisk.assess.damage.distances import Distances
 from advrisk.report.headline import headline
-from advrisk.report.summary import findings, on_spare_arms
+from advrisk.report.summary import findings
 from advrisk.risk.absolute import compare_damage
-from advrisk.risk.envelope import ArmOptimality
 from advrisk.risk.evasion import threshold
 from advrisk.risk.monte_carlo import Walk, walked_damage
 from advrisk.study import DamageSpec
@@ -90,38 +88,3 @@ def test_too_many_missing_samples_forbid_a_decision() -> None:
     partial = assessment({"strong": strong, "weak": weak}, failed=4)
     assert not partial.decided
     assert partial.models[0].verdict == "undecided: 4 of 64 samples have no verdict"
-
-
-def compared(*rows: ArmOptimality, spare: tuple[str, ...] = (), **more: object) -> ArmComparison:
-    names = tuple(row.name for row in rows)
-    distances = Distances("linf", names, ("1",), 2, {}, n_unfinished=0, n_without_verdict=1)
-    facts = {"other_norms": (), "n_passes": None, "n_passes_spare": None} | more
-    return ArmComparison(distances, {"m": rows}, rows, rows, spare, **facts)
-
-
-def arm(name: str, optimality: float | None, nearest: int) -> ArmOptimality:
-    return ArmOptimality(name, 0.5, None, optimality, nearest, only=0, lost=None)
-
-
-def test_arms_that_could_be_dropped_are_named_with_what_that_saves() -> None:
-    rows = arm("pgd", 1.0, 3), arm("fgsm", 0.5, 1), arm("deepfool-l2", 0.1, 0)
-    told = on_spare_arms(
-        compared(*rows, spare=("fgsm", "deepfool-l2"), other_norms=("l2",), n_passes=4000, n_passes_spare=1000)
-    )
-    assert told[0] == (
-        "2 of 3 arms could be dropped together without changing any sample's smallest linf distance, "
-        "which saves 1,000 of 4,000 passes (25 %): fgsm, deepfool-l2."
-    )
-    assert "Some of those were made for l2: compare them in that norm, too." in told
-    assert any("no verdict: 1 sample" in sentence for sentence in told)
-
-
-def test_passes_that_nobody_counted_are_not_saved() -> None:
-    told = on_spare_arms(compared(arm("pgd", 1.0, 3), arm("fgsm", 0.5, 1), spare=("fgsm",)))
-    assert told[0].endswith("smallest linf distance: fgsm.")
-
-
-def test_it_is_said_that_every_arm_is_needed_or_that_nothing_is_known() -> None:
-    assert on_spare_arms(compared(arm("pgd", 1.0, 3)))[0].startswith("No arm could be dropped")
-    assert on_spare_arms(compared(arm("pgd", None, 3)))[0].startswith("Every success lies at the same distance")
-    assert on_spare_arms(compared(arm("pgd", None, 0)))[0].startswith("No sample was broken by attack")

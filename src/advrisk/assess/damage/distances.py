@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import matches, no_match
+from advrisk.core.names import counted, matches, no_match
 from advrisk.core.traits import TRANSFER
 from advrisk.ledger import Ledger
 from advrisk.study import Norm
@@ -63,6 +63,19 @@ class Distances:
     def too_few(self) -> bool:
         """Whether so many samples are left out that those that remain may not stand for all."""
         return len(self.samples) < 0.95 * self.n_samples
+
+    @property
+    def left_out(self) -> list[str]:
+        """Which samples are not counted, in words."""
+        sentences = []
+        if self.n_unfinished:
+            sentences.append(f"Not finished, and left out: {counted(self.n_unfinished, 'sample')}.")
+        if self.n_without_verdict:
+            sentences.append(
+                f"Left out because an attack gave no verdict: {counted(self.n_without_verdict, 'sample')}. "
+                "An error is never counted as robust."
+            )
+        return sentences
 
 
 @dataclass(frozen=True)

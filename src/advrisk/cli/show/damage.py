@@ -2,6 +2,7 @@
 
 from advrisk.cli.options import (
     AsJson,
+    Details,
     OfAnswers,
     OfArms,
     OfCost,
@@ -79,6 +80,7 @@ def attacks(
     arm: OfArms = None,
     model: OfModels = None,
     where: OfWhere = None,
+    details: Details = False,
     out_csv: OfCsv = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,7 +89,8 @@ def attacks(
     Example: advrisk show attacks runs/signs --norm linf
     """
     from advrisk.api import Run
-    from advrisk.cli.findings import show_attacks
+    from advrisk.cli.lines import show_finding
 
     run = Run.open(folder).part(where=where).part(models=model)
-    show_attacks(run, norm=norm, arms=arm, out_csv=out_csv, as_json=as_json)
+    found = run.attacks(norm=norm, arms=arm)
+    show_finding(run, "attacks", found, details=details, out_csv=out_csv, as_json=as_json)

@@ -11,7 +11,7 @@ import typer
 import yaml
 from pydantic.fields import FieldInfo
 
-from advrisk.cli.options import AsJson, OfCsv, OfModels, OfWhere, RunFolder
+from advrisk.cli.options import AsJson, Details, OfCsv, OfModels, OfWhere, RunFolder
 from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number
 from advrisk.core.registry import Part
@@ -19,10 +19,12 @@ from advrisk.study import AssessmentTraits, assessments
 
 OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: 0.95).")]
 _PLAIN = (bool, int, float, str)
+_FLAGS = (AsJson, Details)
 _SHARED: Mapping[str, Any] = {
     "model": OfModels,
     "where": OfWhere,
     "level": OfLevel,
+    "details": Details,
     "out_csv": OfCsv,
     "as_json": AsJson,
 }
@@ -61,7 +63,10 @@ def _function(part: Part[AssessmentTraits]) -> Callable[..., None]:
     own = [_option(name, field) for name, field in part.traits.spec.model_fields.items()]
     shared = [
         inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, annotation=option, default=False if name == "as_json" else None
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=option,
+            default=False if option in _FLAGS else None,
         )
         for name, option in _SHARED.items()
     ]
@@ -78,6 +83,7 @@ def show_registered(
     model: list[str] | None,
     where: list[str] | None,
     level: float | None,
+    details: bool,
     out_csv: str | None,
     as_json: bool,
 ) -> None:
@@ -89,7 +95,7 @@ def show_registered(
 
     part = Run.open(folder).part(models=model, where=where)
     found = part.assess(name, level=level, **options)
-    shown = shown_part(part, lambda: finding_record(found), lambda: print_sections(found.sections))
+    shown = shown_part(part, lambda: finding_record(found), lambda: print_sections(found.sections, details=details))
     show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 

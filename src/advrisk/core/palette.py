@@ -5,7 +5,7 @@ from typing import Any
 
 from advrisk.core.names import cut, one_line
 
-Figure = dict[str, Any]
+Plot = dict[str, Any]  # a plotly figure, or a piece of one
 Places = Mapping[str, int]  # model -> its number in all figures of a report
 
 # Okabe & Ito's palette, told apart by people with colour-blindness; dashes and symbols differ, too.
@@ -36,17 +36,17 @@ def cycled(choices: tuple[str, ...], place: int) -> str:
     return choices[place % len(choices)]
 
 
-def few_marks(place: int) -> Figure:
+def few_marks(place: int) -> Plot:
     """A few marks along a line, for those who do not see its colour."""
     return {"symbol": cycled(SYMBOLS, place), "size": 8, "maxdisplayed": 8, "color": cycled(COLOURS, place)}
 
 
-def named(name: str, width: int = _LABEL) -> Figure:
+def named(name: str, width: int = _LABEL) -> Plot:
     """The name of a trace: shortened in the legend, and in full (`meta`) for those who take the data away."""
     return {"name": short_label(name, width), "meta": {"series": name}}
 
 
-def edge_of(name: str, part: str) -> Figure:
+def edge_of(name: str, part: str) -> Plot:
     """One edge of the band around a trace of that name."""
     return {"meta": {"series": name, "part": part}, "legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
 
@@ -72,12 +72,12 @@ def wrapped_label(name: str, width: int = _LINE) -> str:
     return f"{plain_label(name[:cut].rstrip())}<br>{plain_label(name[cut:].lstrip())}"
 
 
-def heat_map_room(rows: list[str]) -> Figure:
+def heat_map_room(rows: list[str]) -> Plot:
     """Of a heat map: its scale only if there is room for one, and names of rows in lines that a phone has room for."""
     return {"showscale": len(rows) >= _SCALE_ROWS, "meta": {"narrow": [wrapped_label(name) for name in rows]}}
 
 
-def upper_ticks(names: list[str]) -> Figure:
+def upper_ticks(names: list[str]) -> Plot:
     """An axis of names above a heat map; many of them, or those that would overlap, are written aslant."""
     few = len(names) <= 4
     slant = {"autotickangles": [0, -40, -90]} if few else {"tickangle": -40}
@@ -91,7 +91,7 @@ def upper_ticks(names: list[str]) -> Figure:
     }
 
 
-def category_axis(names: list[str]) -> Figure:
+def category_axis(names: list[str]) -> Plot:
     """An axis of names, of which long ones are shown shortened."""
     return {
         "type": "category",

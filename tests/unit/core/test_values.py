@@ -4,7 +4,7 @@ import pytest
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.sections import Column
-from advrisk.render.values import value_lines, value_text
+from advrisk.core.values import value_lines, value_text
 
 SHARE = Estimate(1 / 3, 0.043, 0.777, 0.95, 6, "Clopper-Pearson")
 
@@ -21,7 +21,8 @@ SHARE = Estimate(1 / 3, 0.043, 0.777, 0.95, 6, "Clopper-Pearson")
         (0.0123456, "seconds", "0.0123"),
         (1.5e-7, "seconds", "1.5e-07"),
         (0, "seconds", "0"),
-        (0.00001, "p-value", "< 0.0001"),
+        (0.00001, "p-value", "1.0e-05"),
+        (1e-20, "p-value", "< 1e-12"),
         (0.0312, "p-value", "0.0312"),
         (True, "flag", "yes"),
         (False, "flag", "no"),

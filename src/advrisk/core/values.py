@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text, size_text
-from advrisk.core.sections import Column, Kind, Value
+from advrisk.core.sections import Cell, Column, Kind, Value
 
 NOTHING = "–"
+_SMALLEST_P = 1e-12  # below it, rounding decides
 
 
 def value_text(value: Value, column: Column) -> str:
@@ -16,7 +17,9 @@ def value_text(value: Value, column: Column) -> str:
 
 
 def value_lines(value: Value, column: Column) -> tuple[str, ...]:
-    """A value, and its interval if it is an estimate."""
+    """A value, its interval if it is an estimate, and what stands below it."""
+    if isinstance(value, Cell):
+        return *value_lines(value.value, column), *value.beside
     if value is None:
         return (NOTHING,)
     if isinstance(value, Estimate):
@@ -29,9 +32,14 @@ def value_lines(value: Value, column: Column) -> tuple[str, ...]:
     return (number_text(value, column.kind),)
 
 
-def number_text(number: float, kind: Kind) -> str:
+def estimate_text(estimate: Estimate | None, kind: Kind) -> str:
+    """An estimate in a sentence: `33.3 % [4.3, 77.7]`."""
+    return value_text(estimate, Column("", kind))
+
+
+def number_text(number: float | None, kind: Kind) -> str:
     """A number of a kind; what is not finite is named."""
-    if math.isnan(number):
+    if number is None or math.isnan(number):
         return NOTHING
     if math.isinf(number):
         return "unlimited" if number > 0 else "unknown"
@@ -51,16 +59,32 @@ def _to_three(number: float) -> str:
     return f"{number:,.{digits}f}"
 
 
+def _risk(share: float) -> str:
+    size = abs(share)
+    return percent_text(share, 1 if size >= 0.01 or size == 0 else 2 if size >= 0.001 else 3)
+
+
+def _amount(amount: float) -> str:
+    return f"{amount:,.0f}" if 100 <= abs(amount) < 1e15 else f"{amount:,.3g}"
+
+
 def _p_value(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+    """`0.0123`, `3e-07`, `< 1e-12`."""
+    if p < _SMALLEST_P:
+        return f"< {_SMALLEST_P:.0e}"
+    return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
 
 
 _FORMATS: Mapping[Kind, Callable[[float], str]] = {
     "text": "{:g}".format,
     "share": lambda share: percent_text(share, 1),
+    "risk": _risk,
+    "weight": lambda share: f"{100 * share:.3g} %",
     "number": "{:.3f}".format,
+    "magnitude": _to_three,
     "distance": size_text,
     "count": "{:,.0f}".format,
+    "amount": _amount,
     "seconds": _to_three,
     "p-value": _p_value,
     "flag": lambda flag: "yes" if flag else "no",

@@ -1,0 +1,91 @@
+"""What is shown of attacks: how useful each was, by family and for each model, and which could be dropped."""
+
+from collections.abc import Iterator, Sequence
+
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.core.flags import FLAGS
+from advrisk.core.names import counted, listed
+from advrisk.core.numbers import percent_text
+from advrisk.core.sections import Cell, Column, Group, Headline, Section, Table, Text, Value
+from advrisk.risk.envelope import ArmOptimality
+
+TITLE = "Which attacks earn their passes"
+_MEASURES = (
+    Column("optimality", "number"),
+    Column("nearest", "count"),
+    Column("only", "count"),
+    Column("lost without", "share"),
+    Column("broken", "share"),
+    Column("passes per sample", "count"),
+)
+_HOW = (
+    "An optimality of 1 is as near as all arms together; 0 is no nearer than the largest of their smallest distances.",
+    "Nearest counts the samples of which the arm found the smallest distance, only those of which no other arm did.",
+    "Lost without says how far all other arms together fall short of 1.",
+)
+
+
+def sections(found: ArmComparison, models: Sequence[str] = ()) -> Iterator[Section]:
+    """Every arm, the most useful first."""
+    del models
+    first, *others = spare_words(found)
+    yield Headline(first)
+    if others:
+        yield Text(tuple(others))
+    several = len(found.by_model) > 1
+    yield Text((*_HOW, *(["Counts are sums over the models, the rest are means."] if several else [])), how=True)
+    rows = tuple((_name(one, found), *_measured(one)) for one in found.overall)
+    yield Table(f"Each arm against all of them, {found.distances.norm}", (Column("arm"), *_MEASURES), rows)
+    if flags := dict.fromkeys(flag for one in found.overall for flag in one.flags):
+        yield Text(tuple(f"{flag}: {FLAGS.get(flag, '')}." for flag in flags), "Flags")
+    if 1 < len(found.families) < len(found.overall):
+        rows = tuple((one.name, *_measured(one)) for one in found.families)
+        families = Table("By family, its arms taken as one", (Column("family"), *_MEASURES), rows)
+        yield Group("By family", (families,), folded=True)
+    if several:
+        yield Group("Optimality for each model", (_by_model(found),), folded=True)
+
+
+def _by_model(found: ArmComparison) -> Table:
+    of_model = {model: {one.name: one.optimality for one in rows} for model, rows in found.by_model.items()}
+    columns = (Column("arm"), *(Column(f"optimality, {model}", "number") for model in of_model))
+    rows = ((one.name, *(held[one.name] for held in of_model.values())) for one in found.overall)
+    return Table("Optimality for each model", columns, tuple(rows))
+
+
+def _name(one: ArmOptimality, found: ArmComparison) -> Value:
+    spare = one.name in found.spare
+    return Cell(one.name, (*(["could be dropped"] if spare else []), *one.flags), "spare" if spare else "")
+
+
+def _measured(one: ArmOptimality) -> tuple[Value, ...]:
+    return one.optimality, one.nearest, one.only, one.lost, one.broken, one.passes
+
+
+def spare_words(found: ArmComparison) -> list[str]:
+    """Which arms could be dropped and what that saves, and what to know before doing so."""
+    norm, n_arms = found.distances.norm, len(found.overall)
+    broken = any(one.nearest for one in found.overall)
+    sentences = []
+    if not broken:
+        sentences.append("No sample was broken by attack, so nothing can be said about the arms.")
+    elif found.overall[0].optimality is None:
+        sentences.append("Every success lies at the same distance, so optimality says nothing here.")
+    if found.spare:
+        sentences += [
+            f"{len(found.spare)} of {counted(n_arms, 'arm')} could be dropped together without changing any sample's "
+            f"smallest {norm} distance{_saving(found)}: {', '.join(found.spare)}.",
+            "That holds for these models and samples. Another assessment may need those arms.",
+        ]
+    elif broken:
+        sentences.append(f"No arm could be dropped without changing some sample's smallest {norm} distance.")
+    if found.other_norms:
+        sentences.append(f"Some of those were made for {listed(found.other_norms)}: compare them in that norm, too.")
+    return sentences + found.distances.left_out
+
+
+def _saving(found: ArmComparison) -> str:
+    if not found.n_passes or found.n_passes_spare is None:
+        return ""
+    share = found.n_passes_spare / found.n_passes
+    return f", which saves {found.n_passes_spare:,} of {found.n_passes:,} passes ({percent_text(share)})"
