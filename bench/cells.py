@@ -18,7 +18,7 @@ from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell, Plan
 from advrisk.run.cell import run_cell
 from advrisk.run.options import DEFAULTS
-from advrisk.run.perturb import Attempt, Target, load_target, perturb
+from advrisk.run.perturb import AttackedShard, Attempt, load_target, perturb
 from advrisk.run.planning import outline_study, plan_study
 from advrisk.run.preparation import load_bench
 from advrisk.run.rows import CellResult
@@ -57,7 +57,7 @@ class Shop:
         """The same, with the clean pass, which the runner asks for once for all arms of a shard."""
         return replace(self, bench=replace(self.bench, _targets={})).run_cell(cell)
 
-    def attack(self, cell: Cell) -> tuple[Target, Attempt]:
+    def attack(self, cell: Cell) -> tuple[AttackedShard, Attempt]:
         """The attack alone, through the probe: the clean pass and what the arm does, without judge and rows."""
         study = self.bench.study
         target = load_target(self.bench.material, cell, study.success, seed=study.seed)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.risk.detection import worst_case_scores
-from advrisk.risk.detection.measure import Measure, average, measures
+from advrisk.risk.detection.measure import ArmSetMeasure, average, measures
 from advrisk.risk.detection.performance import auroc_difference, auroc_estimate, fpr_estimate
 
 LEVEL, TPR, RESAMPLES = 0.95, 0.95, 200
@@ -34,7 +34,7 @@ class World:
     share: float = 1.0
     common: float = 0.0  # correlation of an attacked score with the clean one of the same sample
 
-    def draw(self, rng: np.random.Generator) -> list[Measure]:
+    def draw(self, rng: np.random.Generator) -> list[ArmSetMeasure]:
         """One study."""
         clean = rng.normal(size=self.n)
         worst = []

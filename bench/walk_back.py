@@ -13,7 +13,7 @@ from torch import Tensor
 
 from advrisk.parts import REGISTRIES
 from advrisk.plan import Cell
-from advrisk.run.perturb import Attempt, Target, load_target, perturb
+from advrisk.run.perturb import AttackedShard, Attempt, load_target, perturb
 from advrisk.run.walk_back import walk_back
 from bench.cells import Shop, shop
 from bench.zoo import data_and_model, folder
@@ -53,13 +53,13 @@ def _measured(model: str, norm: Any, eps: Any, *, n: int) -> str:
     return " | ".join([_ratio(kept[rows] / least, 0), *ratios])
 
 
-def _attacked(own: Shop, cell: Cell) -> tuple[Target, Attempt]:
+def _attacked(own: Shop, cell: Cell) -> tuple[AttackedShard, Attempt]:
     seed = own.bench.study.seed
     target = load_target(own.bench.material, cell, own.bench.study.success, seed=seed)
     return target, perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=None)
 
 
-def _distances(target: Target, attempt: Attempt, norm: Any) -> Tensor:
+def _distances(target: AttackedShard, attempt: Attempt, norm: Any) -> Tensor:
     """Of the points that an attack claims, inf elsewhere."""
     distance = target.space.distance(attempt.kept.double(), target.x0.double(), norm)
     return distance if attempt.claimed is None else distance.masked_fill(~attempt.claimed, torch.inf)

@@ -17,13 +17,13 @@ from advrisk.assess.survival.reading import read_durations
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival import FAMILIES, SurvivalFit, fit_survival
-from advrisk.risk.survival.durations import COUNTED, Durations, Measure
+from advrisk.risk.survival.durations import COUNTED, Durations, WorkMeasure
 from studies.survival_clock import train_seconds
 
 Frame = Mapping[str, NDArray[Any]]
 
-PASSES: Measure = "forward"
-SECONDS: Measure = "process-seconds"
+PASSES: WorkMeasure = "forward"
+SECONDS: WorkMeasure = "process-seconds"
 BARE = "none"
 LAYERS = 10.0  # factors are told for so many layers more
 _LEVELS = ("threshold", "sigma", "bits", "quality", "window")  # of a defence, as its model is tagged
@@ -38,7 +38,7 @@ _INFERENCE = """
 class Reading:
     """A way to read the same rows: in which measure, with which covariates beside depth, and what counts as a unit."""
 
-    measure: Measure
+    measure: WorkMeasure
     inference: bool = False  # whether seconds of a clean pass are a covariate, too
     unit: str | None = None  # the column whose values count once; None: every row does
 
@@ -49,7 +49,7 @@ class Findings:
 
     name: str
     run: Run
-    durations: Mapping[Measure, Durations]
+    durations: Mapping[WorkMeasure, Durations]
     inference: Mapping[str, float]  # model -> processor seconds of a clean pass, for each sample
     beside: tuple[str, ...]  # covariates beside depth
     trained: Mapping[str, float] = field(default_factory=dict)  # kind -> processor seconds of training for each sample
@@ -67,7 +67,7 @@ class Findings:
         return defence_of(self.durations[PASSES].facts[model].tags)
 
     @cached_property
-    def frames(self) -> dict[Measure, Frame]:
+    def frames(self) -> dict[WorkMeasure, Frame]:
         """Rows of both measures, with covariates."""
         return {measure: self._frame(one) for measure, one in self.durations.items()}
 

@@ -16,7 +16,7 @@ from advrisk.parts.models.small import SmallCnn
 from advrisk.parts.models.torch_module import from_module
 from advrisk.plan import Cell, Shard
 from advrisk.run.judge import judge
-from advrisk.run.perturb import Target, goal_of, perturb
+from advrisk.run.perturb import AttackedShard, goal_of, perturb
 from advrisk.study import Arm
 from advrisk.testing import toys
 
@@ -141,7 +141,7 @@ def verdict_of():
         said = predicted(model, answer)
         label = said if label is None else label
         goal, never = goal_of(success, label, model, answer), torch.zeros(len(x0), dtype=torch.bool)
-        target = Target(model, space or Space.box(*model.bounds), x0, label, answer, said, never, goal)
+        target = AttackedShard(model, space or Space.box(*model.bounds), x0, label, answer, said, never, goal)
         suspicion = toys.suspicion() if part.traits.watches else None
         attempt = perturb(target, cell, REGISTRIES, seed=seed, max_cell_s=max_cell_s, suspicion=suspicion)
         return judge(target, attempt, arm), attempt

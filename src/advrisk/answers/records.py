@@ -27,7 +27,7 @@ class NameRefusedError(LedgerError):
 
 
 @dataclass(frozen=True)
-class Settings:
+class LabellingSettings:
     """What all answers of one database have in common: other answers would not belong to the same curve."""
 
     run: str  # whose pictures these are
@@ -35,7 +35,7 @@ class Settings:
     design: Design
     seconds: float | None  # how long a picture is seen; None: until it is answered
 
-    def refuse_unlike(self, given: "Settings", where: str) -> None:
+    def refuse_unlike(self, given: "LabellingSettings", where: str) -> None:
         """A run, norm, design or time that is not that of the answers that are there."""
         for name, word in (("run", "run"), ("norm", "norm"), ("design", "design"), ("seconds", "time limit")):
             held, asked = getattr(self, name), getattr(given, name)
@@ -62,7 +62,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Trial:
+class LabellingTrial:
     """A question put to a labeller; the nonce is what an answer must name."""
 
     id: int

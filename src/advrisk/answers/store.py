@@ -20,10 +20,10 @@ from advrisk.answers.records import (
     Answer,
     AnswerRefusedError,
     Labeller,
+    LabellingSettings,
+    LabellingTrial,
     NameRefusedError,
-    Settings,
     Shown,
-    Trial,
     undetected,
 )
 from advrisk.core.errors import LedgerError
@@ -38,7 +38,7 @@ class AnswerStore:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self.where = engine.url.render_as_string(hide_password=True)
-        self._settled: Settings | None = None  # what this process asks for
+        self._settled: LabellingSettings | None = None  # what this process asks for
 
     @classmethod
     def open(cls, url: str, *, create: bool = True) -> Self:
@@ -56,12 +56,12 @@ class AnswerStore:
 
     # What all answers have in common
 
-    def settings(self) -> Settings | None:
+    def settings(self) -> LabellingSettings | None:
         """The run, norm and design that the answers are about, or will be; None in a new database."""
         with self._reading() as connection:
             return _settings(connection)
 
-    def settle(self, given: Settings) -> None:
+    def settle(self, given: LabellingSettings) -> None:
         """Write down what the answers will be about, or refuse if something else was asked already."""
         with self._writing() as connection:
             _lock_settings(connection)
@@ -141,7 +141,7 @@ class AnswerStore:
 
     # Trials
 
-    def open_trial(self, labeller: int) -> Trial | None:
+    def open_trial(self, labeller: int) -> LabellingTrial | None:
         """The question that the labeller has not answered yet."""
         with self._reading() as connection:
             return _open_trial(connection, labeller)
@@ -151,7 +151,7 @@ class AnswerStore:
         with self._reading() as connection:
             return _n_trials(connection, labeller)
 
-    def put_trial(self, labeller: int, place: int, nonce: str, shown: Shown) -> Trial:
+    def put_trial(self, labeller: int, place: int, nonce: str, shown: Shown) -> LabellingTrial:
         """Ask a labeller something; if another process has done so meanwhile, its question stands."""
         try:
             with self._writing() as connection:
@@ -215,7 +215,7 @@ class AnswerStore:
                 tables.answers.insert().values(trial=held.id, said=said, undetected=missed, time=time.time())
             )
 
-    def undo(self, labeller: int, nonce: str) -> Trial:
+    def undo(self, labeller: int, nonce: str) -> LabellingTrial:
         """Take the labeller's last answer back and ask the same again, under a new nonce.
 
         How long the picture was looked at goes on from where it ended.
@@ -308,9 +308,9 @@ def _setting(connection: sa.Connection, name: str) -> str | None:
     return found
 
 
-def _settings(connection: sa.Connection) -> Settings | None:
+def _settings(connection: sa.Connection) -> LabellingSettings | None:
     text = _setting(connection, "settings")
-    return None if text is None else Settings(**json.loads(text))
+    return None if text is None else LabellingSettings(**json.loads(text))
 
 
 def _put_setting(connection: sa.Connection, name: str, value: str) -> None:
@@ -338,7 +338,7 @@ def _n_trials(connection: sa.Connection, labeller: int) -> int:
     return int(connection.execute(sa.select(sa.func.count()).where(table.c.labeller == labeller)).scalar_one())
 
 
-def _open_trial(connection: sa.Connection, labeller: int) -> Trial | None:
+def _open_trial(connection: sa.Connection, labeller: int) -> LabellingTrial | None:
     trial, answer = tables.trials, tables.answers
     row = connection.execute(
         sa.select(trial)
@@ -359,19 +359,19 @@ def _insert_trial(
     *,
     again: bool,
     seen: float | None = None,
-) -> Trial:
+) -> LabellingTrial:
     values = {"labeller": labeller, "place": place, "nonce": nonce, "withdrawn": False, "again": again, "seen": seen}
     values |= asdict(shown)
     made = connection.execute(tables.trials.insert().values(**values).returning(tables.trials.c.id)).scalar_one()
-    return Trial(made, labeller, place, nonce, shown, seen, again)
+    return LabellingTrial(made, labeller, place, nonce, shown, seen, again)
 
 
-def _trial(row: Any) -> Trial:
+def _trial(row: Any) -> LabellingTrial:
     shown = Shown(**{name: getattr(row, name) for name in _SHOWN})
-    return Trial(row.id, row.labeller, row.place, row.nonce, shown, row.seen, row.again)
+    return LabellingTrial(row.id, row.labeller, row.place, row.nonce, shown, row.seen, row.again)
 
 
-def _answer(row: Any, settings: Settings) -> Answer:
+def _answer(row: Any, settings: LabellingSettings) -> Answer:
     return Answer(
         labeller=row.name,
         model=row.model,

@@ -38,7 +38,7 @@ from advrisk.study import Norm
 if TYPE_CHECKING:
     from advrisk.api.run import Run
 
-Pair = tuple[str, str]
+ModelPair = tuple[str, str]
 Arms = Sequence[dict[str, Any]]
 
 
@@ -64,7 +64,7 @@ class Comparing:
         self.arms, self.pending = arms, pending
         self.notes: list[str] = []
 
-    def of(self, pair: Pair, sizes: Sequence[float] | None, curve: Evasion | str | None) -> Iterator[Compared]:
+    def of(self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | str | None) -> Iterator[Compared]:
         """All numbers of an old and a new model, at least one of them of what was done to its inputs.
 
         A model is not worse than itself: what depends on nothing but models of the same digest passes.
@@ -75,14 +75,14 @@ class Comparing:
         for one in (*self._clean(pair), *attacked, *risks):
             yield _identical(one) if same and one.detector is None else one
 
-    def _same_digest(self, pair: Pair) -> bool:
+    def _same_digest(self, pair: ModelPair) -> bool:
         held = [{row["model"]: row["digest"] for row in run.models()} for run in (self.old, self.new)]
         old, new = (digests.get(model) for digests, model in zip(held, pair, strict=True))
         return old is not None and old == new
 
     # Clean inputs
 
-    def _clean(self, pair: Pair) -> Iterator[Compared]:
+    def _clean(self, pair: ModelPair) -> Iterator[Compared]:
         each = list(zip((self.old, self.new), pair, strict=True))
         if not any(n_labelled(run.ledger) and has_clean(run.ledger, model) for run, model in each):
             self.notes.append("Clean accuracy is not compared: neither run holds clean inputs with labels.")
@@ -96,7 +96,7 @@ class Comparing:
     # What attacks do
 
     def _attacked(
-        self, pair: Pair, sizes: Sequence[float] | None, curve: Evasion | str | None, *, told: bool
+        self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | str | None, *, told: bool
     ) -> Iterator[Compared]:
         """`told`: a risk was compared, which will do where neither run has an attack with a size."""
         attacks = chosen_attacks(self.pairing.arms[pair], self._patterns(self.new))
@@ -127,12 +127,12 @@ class Comparing:
             return self.arms
         return run.study.assess.damage.arms if run.study else None
 
-    def _any_sized(self, pair: Pair) -> bool:
+    def _any_sized(self, pair: ModelPair) -> bool:
         rows = (*self.pairing.old_arms[pair], *self.pairing.new_arms[pair])
         return self.arms is not None or any(row["kind"] == "attack" and row["norm"] is not None for row in rows)
 
     def _broken(
-        self, pair: Pair, found: PairedDistances, attacks: Arms, sizes: Sequence[float] | None
+        self, pair: ModelPair, found: PairedDistances, attacks: Arms, sizes: Sequence[float] | None
     ) -> Iterator[Compared]:
         own = [row for row in attacks if row["norm"] == self.norm]
         queries = self._queries(pair, attacks)
@@ -167,7 +167,7 @@ class Comparing:
         """A size as the new study writes it."""
         return size_text(size, self.new.study.written if self.new.study else {})
 
-    def _robust_told(self, pair: Pair) -> list[tuple[Flags, Flags]] | None:
+    def _robust_told(self, pair: ModelPair) -> list[tuple[Flags, Flags]] | None:
         """Of both models, which samples are correct clean and where that is known; None: robust accuracy has no sense.
 
         That is where success is a target, or where neither labels nor imported distances say what is correct.
@@ -186,7 +186,7 @@ class Comparing:
                 return None
         return found
 
-    def _queries(self, pair: Pair, attacks: Arms) -> list[QueryPoints | None]:
+    def _queries(self, pair: ModelPair, attacks: Arms) -> list[QueryPoints | None]:
         """What single queries meet, of models that answer at random; None of others."""
         arms, found = [row["arm"] for row in attacks], []
         for place, (run, model) in enumerate(zip((self.old, self.new), pair, strict=True)):
@@ -196,7 +196,7 @@ class Comparing:
 
     def _shares(
         self,
-        pair: Pair,
+        pair: ModelPair,
         quantity: str,
         was: Flags | Floats,
         now: Flags | Floats,
@@ -215,7 +215,7 @@ class Comparing:
         return self._compared(pair, quantity, old, new, found, p=p)
 
     def _damage(
-        self, pair: Pair, found: PairedDistances, attacks: Arms, curve: Evasion | str | None
+        self, pair: ModelPair, found: PairedDistances, attacks: Arms, curve: Evasion | str | None
     ) -> Iterator[Compared]:
         if curve is None:
             yield from self._detected(pair, attacks)
@@ -236,7 +236,7 @@ class Comparing:
         measured = measured_damage_pair(made, "new", "old", n_unknown=found.n_unknown, rng=rng)
         yield self._compared(pair, "damage", made.estimates["old"], made.estimates["new"], measured)
 
-    def _detected(self, pair: Pair, attacks: Arms) -> Iterator[Compared]:
+    def _detected(self, pair: ModelPair, attacks: Arms) -> Iterator[Compared]:
         """Damage with the detector that both studies name, each in front of its own model."""
         alarms = [run.study.assess.damage.detector if run.study else None for run in (self.old, self.new)]
         asked = alarms[1]
@@ -269,7 +269,7 @@ class Comparing:
 
     # Scenarios
 
-    def _risk(self, pair: Pair) -> Iterator[Compared]:
+    def _risk(self, pair: ModelPair) -> Iterator[Compared]:
         """Scenarios and losses that both studies state alike; what the old one states alone is undecided."""
         old, new = (run.study.scenarios if run.study else {} for run in (self.old, self.new))
         if alone := [name for name in new if name not in old]:
@@ -303,7 +303,7 @@ class Comparing:
             self.notes.append(f"Losses of the new study only, and not compared: {', '.join(alone)}.")
         return shared or None, lost or ([] if old else ["the usual loss"])
 
-    def _scenario(self, pair: Pair, scenario: Scenario, losses: Sequence[object]) -> Iterator[Compared]:
+    def _scenario(self, pair: ModelPair, scenario: Scenario, losses: Sequence[object]) -> Iterator[Compared]:
         arms = [row["arm"] for row in self.pairing.arms[pair]]
         if not arms:
             raise RiskError("no arm is shared")
@@ -319,7 +319,9 @@ class Comparing:
                 continue
             yield self._scenario_loss(pair, scenario, loss, tensors)
 
-    def _scenario_loss(self, pair: Pair, scenario: Scenario, loss: str, tensors: Mapping[str, RiskTensor]) -> Compared:
+    def _scenario_loss(
+        self, pair: ModelPair, scenario: Scenario, loss: str, tensors: Mapping[str, RiskTensor]
+    ) -> Compared:
         rng = generator("compare", self.new.seed, scenario.name)
         found = compare_models(tensors, scenario, loss=loss, level=self.level, rng=rng, details=False)
         branch = found.branches[""]
@@ -344,12 +346,12 @@ class Comparing:
 
     # Verdicts
 
-    def _open(self, pair: Pair, quantity: str, reason: str, *, settle: str = "") -> Compared:
+    def _open(self, pair: ModelPair, quantity: str, reason: str, *, settle: str = "") -> Compared:
         """What is asked for and cannot be compared."""
         return Compared(*pair, quantity, None, None, None, self.margin, "undecided", reason, settle=settle)
 
     def _compared(
-        self, pair: Pair, quantity: str, old: Estimate, new: Estimate, found: Measured, *, p: float | None = None
+        self, pair: ModelPair, quantity: str, old: Estimate, new: Estimate, found: Measured, *, p: float | None = None
     ) -> Compared:
         assert found.estimate is not None
         verdict = decide(found.estimate, "<=", self.margin)

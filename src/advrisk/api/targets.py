@@ -12,14 +12,14 @@ from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import level_text
 from advrisk.ledger import Ledger
-from advrisk.study import Requirement, StudySpec, Target, Term, parse_requirement
+from advrisk.study import Requirement, StoppingTarget, StudySpec, Term, parse_requirement
 from advrisk.study.target import DECIDED, NOT_LOOKED_AT, target_terms
 
 
-def interim_analysis(study: StudySpec, folder: Path) -> Callable[[Target, Ledger, float], Seen]:
+def interim_analysis(study: StudySpec, folder: Path) -> Callable[[StoppingTarget, Ledger, float], Seen]:
     """Analyses the targets of a run in a folder; the ledger that it receives holds the samples that count."""
 
-    def analyse(target: Target, ledger: Ledger, share: float) -> Seen:
+    def analyse(target: StoppingTarget, ledger: Ledger, share: float) -> Seen:
         run = Run(folder, ledger, study)
         run.decision_level = look_level(target, study, share, n_models=len(run_ground(run).models))
         try:
@@ -32,7 +32,7 @@ def interim_analysis(study: StudySpec, folder: Path) -> Callable[[Target, Ledger
     return analyse
 
 
-def _precision(run: Run, target: Target) -> Seen:
+def _precision(run: Run, target: StoppingTarget) -> Seen:
     """Whether every interval lies within the margin of its value, on both sides."""
     found = _estimates(run, target_terms(target, run_ground(run)))
     sides = {str(term): max(one.high - one.value, one.value - one.low) for term, one in found.items()}

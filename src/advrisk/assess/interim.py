@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from advrisk.core.seeds import key
 from advrisk.risk.looks import strict_level
-from advrisk.study import StudySpec, Target, asked_level
+from advrisk.study import StoppingTarget, StudySpec, asked_level
 from advrisk.study.target import DECIDED
 
 
@@ -29,7 +29,7 @@ def shard_order(known: Iterable[str], before: Sequence[str], *, seed: int) -> tu
     return (*kept, *fresh)
 
 
-def look_level(target: Target, study: StudySpec, share: float, *, n_models: int) -> float | None:
+def look_level(target: StoppingTarget, study: StudySpec, share: float, *, n_models: int) -> float | None:
     """The level of a look at a decision, which leaves room for the other looks; None where nothing is decided."""
     if not target.decides:
         return None

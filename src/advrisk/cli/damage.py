@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from advrisk.api.evasion import FittedEvasion
     from advrisk.api.selection import Selection
     from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
-    from advrisk.risk.convergence import Band, Convergence
+    from advrisk.risk.convergence import Convergence, ConvergenceBand
     from advrisk.risk.damage import PerturbationSize
     from advrisk.risk.indicators.comparison import ScenarioResult
 
@@ -234,6 +234,6 @@ def _nearest(found: "Convergence") -> set[int]:
     return near | {largest}
 
 
-def _banded(band: "Band", place: int) -> str:
+def _banded(band: "ConvergenceBand", place: int) -> str:
     middle, low, high = band.middle[place], band.low[place], band.high[place]
     return "–" if middle != middle else f"{middle:.3g} [{low:.3g}, {high:.3g}]"

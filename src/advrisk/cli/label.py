@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable
 
-    from advrisk.answers.records import Settings
+    from advrisk.answers.records import LabellingSettings
     from advrisk.answers.store import AnswerStore
     from advrisk.web.labelling import Wishes
     from advrisk.web.serve import Place
@@ -98,7 +98,7 @@ def label(
             _invite(folder, wishes, invite, place)
             return
 
-        def asking(settings: "Settings", pool: "Pool") -> Asking:
+        def asking(settings: "LabellingSettings", pool: "Pool") -> Asking:
             return Asking(settings.design, trials, model, catch).checked(pool)
 
         _serve(folder, wishes, asking, place, show_curve=show_curve, open_browser=open_browser)
@@ -107,7 +107,7 @@ def label(
 def _serve(
     folder: str,
     wishes: "Wishes",
-    asking: "Callable[[Settings, Pool], Asking]",
+    asking: "Callable[[LabellingSettings, Pool], Asking]",
     place: "Place",
     *,
     show_curve: bool,
@@ -120,7 +120,7 @@ def _serve(
     with ExitStack() as stack:
         sockets: list[socket.socket] = []
 
-        def ready(settings: "Settings", pool: "Pool", store: "AnswerStore | None") -> None:
+        def ready(settings: "LabellingSettings", pool: "Pool", store: "AnswerStore | None") -> None:
             asking(settings, pool)
             sockets.append(stack.enter_context(closing(place.listen(store.address() if store else None))))
 
@@ -142,7 +142,7 @@ def _invite(folder: str, wishes: "Wishes", name: str, place: "Place") -> None:
 
     said = place.public or (place.address(place.port) if place.port else None)
 
-    def ready(_settings: "Settings", _pool: "Pool", store: "AnswerStore | None") -> None:
+    def ready(_settings: "LabellingSettings", _pool: "Pool", store: "AnswerStore | None") -> None:
         checked_name(name)
         if said is None and (store is None or store.link_base() is None):
             raise RunError(

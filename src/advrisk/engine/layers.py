@@ -31,9 +31,9 @@ _NO_ACTIVATION = {"MultiheadAttention", "Softmax", "Softmax2d", "Softmin", "LogS
 _ACTIVATIONS = tuple(getattr(_activation, name) for name in _activation.__all__ if name not in _NO_ACTIVATION)
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
-Kind = Literal["activation", "weights", "dropout", "other"]
+LayerKind = Literal["activation", "weights", "dropout", "other"]
 Seen = Callable[[str, nn.Module, Any, Any], Any]
-Asked = tuple[tuple[int, ...], tuple[float, float], int]  # what the fixed inputs follow from
+ProbedInputs = tuple[tuple[int, ...], tuple[float, float], int]  # what the fixed inputs follow from
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Layer:
     """
 
     name: str
-    kind: Kind
+    kind: LayerKind
     rows: bool
     leaf: bool
 
 
-_known: WeakKeyDictionary[nn.Module, dict[Asked, tuple[Layer, ...]]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[nn.Module, dict[ProbedInputs, tuple[Layer, ...]]] = WeakKeyDictionary()
 
 
 def module_of(model: Model) -> nn.Module:
@@ -236,7 +236,7 @@ def _ends(model: Model, layers: Sequence[Layer]) -> tuple[int, int]:
     return places[0], places[-1]
 
 
-def _kind(layer: nn.Module) -> Kind:
+def _kind(layer: nn.Module) -> LayerKind:
     if isinstance(layer, _DropoutNd):
         return "dropout" if layer.p > 0 else "other"
     if isinstance(layer, _ACTIVATIONS):

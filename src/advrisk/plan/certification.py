@@ -7,11 +7,11 @@ from advrisk.plan.cells import Plan
 from advrisk.plan.certified import certified_arms
 from advrisk.study import Arm, StudySpec
 
-Pair = tuple[str, Arm]  # of a model and an arm
+ModelArm = tuple[str, Arm]  # of a model and an arm
 
 
 def calibrate_plan(
-    study: StudySpec, plan: Plan, frozen: Sequence[Pair] = (), recipes: Mapping[tuple[str, str], str] | None = None
+    study: StudySpec, plan: Plan, frozen: Sequence[ModelArm] = (), recipes: Mapping[tuple[str, str], str] | None = None
 ) -> Plan:
     """The clean arm, the study's own certified attacks and the `frozen` ones, on the samples to calibrate.
 
@@ -27,7 +27,7 @@ def calibrate_plan(
     return replace(plan, assessed=tuple(asked), crafting=_crafting(asked), shards=plan.calibrate, recipes=known)
 
 
-def _crafting(asked: Sequence[Pair]) -> tuple[Pair, ...]:
+def _crafting(asked: Sequence[ModelArm]) -> tuple[ModelArm, ...]:
     """What must be crafted on other models first, and is not asked for anyway."""
     held = {(model, arm.id) for model, arm in asked}
     pairs = {

@@ -24,7 +24,7 @@ _RANGE = 0.9  # quantile of distances at which that range ends
 
 # `ties`: the order depends on how equal distances are counted. `opposed`: robust accuracy at a size is decided for the
 # other model. `unbacked`: it is decided at no size, and no attack measured distances; `unmeasured`: known at none.
-Kind = Literal["ties", "opposed", "unbacked", "unmeasured"]
+ConflictKind = Literal["ties", "opposed", "unbacked", "unmeasured"]
 
 
 class TieValues(NamedTuple):
@@ -69,7 +69,7 @@ class Stated:
 class Conflict:
     """A number that contradicts the order of two models by relative damage, or does not back it."""
 
-    kind: Kind
+    kind: ConflictKind
     lower: str
     higher: str
     tied: tuple[TieValues, TieValues]  # of both, in this order
@@ -162,7 +162,7 @@ class Order:
         backed = any(self._ahead(self.lower, self.higher, eps) for eps in sizes)
         return None if backed else self._conflict("unbacked", sizes[-1])
 
-    def _conflict(self, kind: Kind, eps: float | None = None) -> Conflict:
+    def _conflict(self, kind: ConflictKind, eps: float | None = None) -> Conflict:
         tied = self.tied[self.lower], self.tied[self.higher]
         shares = None if eps is None else (self._share(self.lower, eps), self._share(self.higher, eps))
         return Conflict(kind, self.lower, self.higher, tied, self.stated, eps, shares)

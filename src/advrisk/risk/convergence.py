@@ -17,7 +17,7 @@ DAMAGE, SMALLEST, MEAN = "damage", "minimal adversarial distance", "mean adversa
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class ConvergenceBand:
     """One number of one model at each number of samples: the median of the resamples and their quantiles.
 
     NaN where most resamples had nothing to measure, such as no success with a size.
@@ -38,7 +38,7 @@ class Convergence(Tabular):
     n: NDArray[np.int64]  # numbers of samples, ascending
     models: tuple[str, ...]
     relative: bool  # whether damage is relative to these models
-    bands: Mapping[str, Mapping[str, Band]]
+    bands: Mapping[str, Mapping[str, ConvergenceBand]]
     resamples: int
     band: tuple[float, float] = (0.05, 0.95)  # the quantiles of the resamples
 
@@ -152,13 +152,13 @@ def _sizes(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) 
     return {SMALLEST: np.stack(smallest), MEAN: np.stack(mean)}
 
 
-def _band(values: Floats, band: tuple[float, float]) -> Band:
+def _band(values: Floats, band: tuple[float, float]) -> ConvergenceBand:
     """Quantiles over the resamples, (resamples, counts) -> (counts,), where at least half of them have a number."""
     enough = np.isfinite(values).mean(axis=0) >= 0.5
     quantiles = np.full((3, values.shape[1]), np.nan)
     if enough.any():
         quantiles[:, enough] = np.nanquantile(values[:, enough], [0.5, *band], axis=0)
-    return Band(*quantiles)
+    return ConvergenceBand(*quantiles)
 
 
 def _check(

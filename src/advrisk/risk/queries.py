@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.risk.indicators.draws import worst
-from advrisk.risk.tried import Attack, was_tried
+from advrisk.risk.tried import TriedAttack, was_tried
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class QueryPoints:
     hit: tuple[Floats, Floats]
     wrong: tuple[Floats, Floats]
     early_share: float
-    attacks: tuple[Attack, ...]
+    attacks: tuple[TriedAttack, ...]
 
     def measured(self, eps: float) -> bool:
         """Whether an attack was made at this size, or one that looked for the smallest change up to it."""

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterable
 
-Attack = tuple[float | None, str | None]  # its eps and `keep`
+TriedAttack = tuple[float | None, str | None]  # its eps and `keep`
 
 
-def was_tried(size: float, attacks: Iterable[Attack]) -> bool:
+def was_tried(size: float, attacks: Iterable[TriedAttack]) -> bool:
     """Whether an attack had this eps or none, or looked for the smallest change at least so far.
 
     An attack that may go as far as its eps does so, and says little of sizes in between.

@@ -18,8 +18,8 @@ from advrisk.ledger.inputs import (
     write_inputs,
 )
 from advrisk.plan import Cell
-from advrisk.run.judge import Verdict, judge
-from advrisk.run.perturb import Attempt, Crafted, Settled, Target, judge_keys, perturb
+from advrisk.run.judge import Judgement, judge
+from advrisk.run.perturb import AttackedShard, Attempt, Crafted, Settled, judge_keys, perturb
 from advrisk.run.rows import CellResult, failed_result, judged_result, nothing_to_transfer
 from advrisk.run.workbench import Points, Workbench
 
@@ -46,7 +46,7 @@ def run_cell(cell: Cell, bench: Workbench) -> CellResult:
     )
 
 
-def perturb_and_judge(cell: Cell, bench: Workbench) -> tuple[Target, Attempt, Verdict]:
+def perturb_and_judge(cell: Cell, bench: Workbench) -> tuple[AttackedShard, Attempt, Judgement]:
     """Let the arm perturb the samples through the probe, and let the judge verify the points that it kept."""
     crafted = _points_to_transfer(cell, bench)
     with torch.random.fork_rng(devices=()):  # a model that draws at random does so from the cell's own seed
@@ -122,7 +122,7 @@ def craft_examples(cell: Cell, bench: Workbench) -> Points:
     return points
 
 
-def _keep_inputs(cell: Cell, attempt: Attempt, verdict: Verdict, bench: Workbench) -> None:
+def _keep_inputs(cell: Cell, attempt: Attempt, verdict: Judgement, bench: Workbench) -> None:
     """Store what `keep_inputs` asks for, and the points that other cells transfer."""
     if cell.is_needed:
         _keep_crafted(cell, attempt, verdict, bench)
@@ -140,7 +140,7 @@ def _keep_inputs(cell: Cell, attempt: Attempt, verdict: Verdict, bench: Workbenc
         write_inputs(cell_inputs(bench.folder, cell.id), samples, perturbed)
 
 
-def _keep_crafted(cell: Cell, attempt: Attempt, verdict: Verdict, bench: Workbench) -> None:
+def _keep_crafted(cell: Cell, attempt: Attempt, verdict: Judgement, bench: Workbench) -> None:
     """Keep the points of all samples for the cells that transfer them; NaN where the arm failed."""
     kept = attempt.kept.cpu().numpy().copy()
     kept[[outcome in ("error", "timeout") for outcome in verdict.outcome]] = np.nan
@@ -149,6 +149,6 @@ def _keep_crafted(cell: Cell, attempt: Attempt, verdict: Verdict, bench: Workben
         write_inputs(crafted_inputs(bench.folder, cell.id), cell.shard.samples, kept)
 
 
-def _successes(cell: Cell, attempt: Attempt, verdict: Verdict) -> Points:
+def _successes(cell: Cell, attempt: Attempt, verdict: Judgement) -> Points:
     points = zip(cell.shard.samples, attempt.kept.cpu().numpy(), verdict.outcome, strict=True)
     return {sample: point for sample, point, outcome in points if outcome == "success"}

@@ -19,14 +19,14 @@ from advrisk.run.dispatch import Dispatcher
 from advrisk.run.finished import Unfinished, finished_cells
 from advrisk.run.scheduling import expected_work
 from advrisk.run.workbench import Workbench
-from advrisk.study import Target, asked_level, parse_target, target_kind
+from advrisk.study import StoppingTarget, asked_level, parse_target, target_kind
 
 _PASSES = """
     SELECT model, arm, avg(n_forward + n_backward + n_judge)::DOUBLE AS passes FROM outcomes
     WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate') GROUP BY ALL
 """
 
-InterimAnalysis = Callable[[Target, Ledger, float], Seen]  # the last is the alpha that may be spent, as a share
+InterimAnalysis = Callable[[StoppingTarget, Ledger, float], Seen]  # the last is the alpha that may be spent, as a share
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Rounds:
     bench: Workbench
     plan: Plan
     finished: Set[str]  # cells
-    targets: Sequence[Target]
+    targets: Sequence[StoppingTarget]
     analyse: InterimAnalysis | None
     max_passes: int | None
     retry_errors: bool = False
@@ -177,7 +177,7 @@ class Rounds:
     def _at_most(self) -> Callable[[Cell], float]:
         return expected_work(self.bench)
 
-    def _analyses(self, state: Stopping, n_shards: int, targets: Sequence[Target]) -> list[Look]:
+    def _analyses(self, state: Stopping, n_shards: int, targets: Sequence[StoppingTarget]) -> list[Look]:
         if not targets or self.analyse is None:
             return []
         folder, sizes = self.bench.folder, self._sizes
@@ -210,7 +210,7 @@ class Rounds:
 def analyse_targets(
     state: Stopping,
     n_shards: int,
-    targets: Sequence[Target],
+    targets: Sequence[StoppingTarget],
     *,
     folder: Path,
     sizes: Mapping[str, int],
@@ -232,7 +232,7 @@ def analyse_targets(
     return analyses
 
 
-def _alpha_share(state: Stopping, target: Target, n_shards: int, sizes: Mapping[str, int]) -> float:
+def _alpha_share(state: Stopping, target: StoppingTarget, n_shards: int, sizes: Mapping[str, int]) -> float:
     """Alpha spending: every analysis planned for these samples gets the same share, taken or not."""
     if not target.decides:
         return 1.0

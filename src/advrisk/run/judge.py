@@ -8,12 +8,12 @@ from torch import Tensor
 from advrisk.engine import Noise, within_rounding
 from advrisk.engine.norms import NORMS
 from advrisk.ledger import Outcome
-from advrisk.run.perturb import Attempt, Settled, Target
+from advrisk.run.perturb import AttackedShard, Attempt, Settled
 from advrisk.run.redrawing import JUDGE_DRAWS, Redrawn, finite, redrawn
 from advrisk.run.walk_back import walk_back, walks_back
 from advrisk.study import Arm, Norm
 
-__all__ = ["JUDGE_DRAWS", "Verdict", "judge"]
+__all__ = ["JUDGE_DRAWS", "Judgement", "judge"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """What is true of each sample's kept point, by the judge's own passes."""
 
     outcome: list[Outcome]
@@ -42,7 +42,7 @@ class Verdict:
     draws: Draws | None = None  # of a model that answers at random
 
 
-def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Verdict:
+def judge(target: AttackedShard, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Judgement:
     """Check space and eps, ask the model again, measure every norm, try the point in 8 bits, and walk it back.
 
     A model that answers at random is asked `JUDGE_DRAWS` times: a point succeeds if it does so in more than half
@@ -66,7 +66,7 @@ def judge(target: Target, attempt: Attempt, arm: Arm, chance: Noise | None = Non
         outcome[row] = "rejected"
     for row, (name, _) in settled.items():
         outcome[row] = name
-    return Verdict(
+    return Judgement(
         outcome=outcome,
         message=[settled[row][1] if row in settled else "" for row in range(len(outcome))],
         answer=answers.answer,
@@ -101,7 +101,7 @@ class _Answers:
     draws: Draws | None = None
 
 
-def _ask(target: Target, attempt: Attempt, chance: Noise | None) -> _Answers:
+def _ask(target: AttackedShard, attempt: Attempt, chance: Noise | None) -> _Answers:
     """Ask about the kept points that are not settled."""
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     answers = _Answers(
@@ -136,7 +136,7 @@ def _draws(replies: Redrawn, rows: Tensor, n: int) -> Draws:
 
 
 def _wrong_points(
-    target: Target, attempt: Attempt, arm: Arm, answer: Tensor, distances: dict[Norm, Tensor]
+    target: AttackedShard, attempt: Attempt, arm: Arm, answer: Tensor, distances: dict[Norm, Tensor]
 ) -> dict[int, Settled]:
     """Points that must not have been kept; a distance beyond eps by rounding only becomes eps."""
     wrong: dict[int, Settled] = {}
@@ -155,7 +155,7 @@ def _wrong_points(
 
 
 def _nearest(
-    target: Target,
+    target: AttackedShard,
     attempt: Attempt,
     answer: Tensor,
     success: Tensor,
@@ -175,7 +175,9 @@ def _nearest(
     return near
 
 
-def _survives_8bit(target: Target, kept: Tensor, success: Tensor, n_judge: Tensor, chance: Noise | None) -> Tensor:
+def _survives_8bit(
+    target: AttackedShard, kept: Tensor, success: Tensor, n_judge: Tensor, chance: Noise | None
+) -> Tensor:
     """Whether a success is still one after the image was stored in 8 bits; adds the passes spent."""
     survives = torch.zeros_like(success)
     rows = success.nonzero().squeeze(1)

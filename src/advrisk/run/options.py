@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from advrisk.study import Target
+from advrisk.study import StoppingTarget
 
 ExecutorName = Literal["local", "ray"]
 
@@ -20,7 +20,7 @@ class Options:
     on: ExecutorName = "local"
     address: str | None = None  # of a Ray cluster
     max_passes: int | None = None
-    targets: tuple[Target, ...] = ()  # the run stops early once they are met
+    targets: tuple[StoppingTarget, ...] = ()  # the run stops early once they are met
 
 
 DEFAULTS = Options()

@@ -27,7 +27,7 @@ Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a messa
 
 
 @dataclass(frozen=True)
-class Target:
+class AttackedShard:
     """A shard's samples in memory, with what the model says of them unperturbed.
 
     `clean_prediction` is what it says, or would say if it did not refuse to; of a model that answers at random, what
@@ -92,7 +92,7 @@ class Attempt:
     not_crafted: bool = False  # a transfer had nothing to take over for some samples
 
 
-def load_target(material: Material, cell: Cell, success: Success, *, seed: int) -> Target:
+def load_target(material: Material, cell: Cell, success: Success, *, seed: int) -> AttackedShard:
     """Fetch the samples of a cell and ask the model about them unperturbed.
 
     The random numbers of a model are those of its samples, whatever the arm is: all arms see the same clean answers.
@@ -107,7 +107,7 @@ def load_target(material: Material, cell: Cell, success: Success, *, seed: int) 
 
 def target_of(
     model: Model, space: Space, x0: Tensor, label: Tensor, success: Success, chance: Noise | None = None
-) -> Target:
+) -> AttackedShard:
     """Samples with what the model says of them unperturbed; one that answers at random, with these streams."""
     began = now(x0)
     replies = redrawn(model, x0, torch.arange(len(x0), device=x0.device), chance)
@@ -116,7 +116,7 @@ def target_of(
     rejected = replies.rejection_rate > 0.5
     is_reference = success == "prediction"  # in few draws, perhaps, but in more than any other class
     prediction = replies.most_frequent if is_reference else replies.prediction(goal)
-    return Target(model, space, x0, label, replies.answer, prediction, rejected, goal, is_reference, inference_s)
+    return AttackedShard(model, space, x0, label, replies.answer, prediction, rejected, goal, is_reference, inference_s)
 
 
 def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor, *, said: Tensor | None = None) -> Goal:
@@ -140,7 +140,7 @@ def _targets(success: TargetSpec, label: Tensor, model: Model, clean_answer: Ten
 
 
 def perturb(
-    target: Target,
+    target: AttackedShard,
     cell: Cell,
     registries: Registries,
     *,
@@ -179,7 +179,7 @@ def _cell_keys(word: str, seed: int, cell: Cell) -> list[int]:
 
 
 def _attack(
-    target: Target,
+    target: AttackedShard,
     cell: Cell,
     registries: Registries,
     streams: tuple[list[int], list[int]],
@@ -227,7 +227,7 @@ def _too_dear(arm: Arm, suspicion: Suspicion | None, *, draws: int) -> Settled |
 
 
 def _probe(
-    target: Target,
+    target: AttackedShard,
     rows: Tensor,
     arm: Arm,
     traits: AttackTraits,

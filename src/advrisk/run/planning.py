@@ -35,7 +35,7 @@ from advrisk.run.checks.overlaps import refuse_overlaps
 from advrisk.run.checks.scenarios import refuse_losses, refuse_scenarios
 from advrisk.run.checks.survival import refuse_survival
 from advrisk.run.workbench import Workbench
-from advrisk.study import StudySpec, Target, TargetSpec
+from advrisk.study import StoppingTarget, StudySpec, TargetSpec
 
 EVASION = ("assess", "damage", "evasion")
 
@@ -85,7 +85,7 @@ def refuse_impossible(
     outline: Plan,
     bench: Workbench,
     detectors: Sequence[ConfiguredDetector] = (),
-    targets: Sequence[Target] = (),
+    targets: Sequence[StoppingTarget] = (),
 ) -> None:
     """A study that asks what its arms and samples cannot answer, before anything is written."""
     study = bench.study

@@ -14,8 +14,8 @@ from advrisk.core.traits import Accounting
 from advrisk.core.version import VERSION
 from advrisk.ledger import Outcome, constant, table_from
 from advrisk.plan import Cell
-from advrisk.run.judge import Draws, Verdict
-from advrisk.run.perturb import Attempt, Target
+from advrisk.run.judge import Draws, Judgement
+from advrisk.run.perturb import AttackedShard, Attempt
 
 MAX_CLASSES = 100  # past these, only the largest logits are stored
 TOP_K = 20
@@ -37,9 +37,9 @@ class CellResult:
 
 def judged_result(
     cell: Cell,
-    target: Target,
+    target: AttackedShard,
     attempt: Attempt,
-    verdict: Verdict,
+    verdict: Judgement,
     *,
     run: str,
     criterion: str,
@@ -147,18 +147,18 @@ def _ints(values: Tensor, answered: Any = None) -> pa.Array:
     return pa.array(values.cpu().numpy(), mask=None if answered is None else ~answered)
 
 
-def _confidence(target: Target, answer: Tensor, answered: Any) -> pa.Array:
+def _confidence(target: AttackedShard, answer: Tensor, answered: Any) -> pa.Array:
     if target.model.capability == "labels":
         return pa.nulls(len(answered), pa.float32())
     return pa.array(torch.softmax(answer, 1).amax(1).cpu().numpy(), mask=~answered)
 
 
-def _survival(target: Target, verdict: Verdict) -> pa.Array:
+def _survival(target: AttackedShard, verdict: Judgement) -> pa.Array:
     asked = np.array([target.is_image and name == "success" for name in verdict.outcome])
     return pa.array(verdict.survives_8bit.cpu().numpy(), mask=~asked)
 
 
-def _flags(target: Target, attempt: Attempt, verdict: Verdict) -> dict[str, Any]:
+def _flags(target: AttackedShard, attempt: Attempt, verdict: Judgement) -> dict[str, Any]:
     """Reasons not to trust a cell."""
     trust = attempt.trust
     raised = {

@@ -15,7 +15,7 @@ from advrisk.engine import Draw, Goal, Noise, Space
 from advrisk.engine.heard import clear_lead
 from advrisk.engine.norms import NORMS
 from advrisk.engine.objectives import margin
-from advrisk.run.perturb import Target
+from advrisk.run.perturb import AttackedShard
 from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Norm
 
@@ -29,7 +29,7 @@ _GRID = 4096  # places between the clean input and the kept point: finer differe
 
 
 @dataclass(frozen=True)
-class Measured:
+class WalkedBack:
     """Distances of the nearest successes, by norm, one entry per row; and the passes that each took."""
 
     distances: dict[Norm, Tensor]
@@ -42,7 +42,7 @@ def walks_back(arm: Arm) -> bool:
 
 
 def walk_back(
-    target: Target,
+    target: AttackedShard,
     kept: Tensor,
     answer: Tensor,
     rows: Tensor,
@@ -51,7 +51,7 @@ def walk_back(
     chance: Noise | None = None,
     *,
     turns: int = TURNS,
-) -> Measured:
+) -> WalkedBack:
     """Measure the nearest success between the kept points of `rows` and their clean inputs; `answer` is that at `kept`.
 
     First along the straight line to the clean input. For an arm that needs gradients, the boundary is then linearised
@@ -66,14 +66,14 @@ def walk_back(
     for _ in range(turns if needs == "gradients" and gives(capability, "gradients") and norm != "l0" else 0):
         walk.turn()
     space, x0 = target.space.to("cpu"), target.x0[rows].cpu().double()
-    return Measured({name: space.distance(walk.nearest.cpu().double(), x0, name) for name in NORMS}, walk.n_passes)
+    return WalkedBack({name: space.distance(walk.nearest.cpu().double(), x0, name) for name in NORMS}, walk.n_passes)
 
 
 @dataclass
 class _Walk:
     """The nearest success of each row so far."""
 
-    target: Target
+    target: AttackedShard
     nearest: Tensor
     rows: Tensor
     norm: Norm

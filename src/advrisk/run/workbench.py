@@ -19,7 +19,7 @@ from advrisk.parts.detectors import Detector
 from advrisk.plan import Cell
 from advrisk.run.detectors.ready import known_suspicion
 from advrisk.run.loading import Material, load_material
-from advrisk.run.perturb import Target, load_target
+from advrisk.run.perturb import AttackedShard, load_target
 from advrisk.study import Arm, StudySpec
 
 _TARGETS_REMEMBERED = 16
@@ -40,7 +40,7 @@ class Workbench:
     detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
     detector_names: dict[str, str] = field(default_factory=dict)  # full name -> what the study calls it
     crafted: dict[str, Points] = field(default_factory=dict)  # cell -> points for transfers, the latest few
-    _targets: dict[tuple[str, str], Target] = field(default_factory=dict)
+    _targets: dict[tuple[str, str], AttackedShard] = field(default_factory=dict)
     _suspicions: dict[tuple[str, str], Suspicion] = field(default_factory=dict)
     _warm: set[str] = field(default_factory=set)
 
@@ -81,7 +81,7 @@ class Workbench:
             x.requires_grad_(True)
             torch.autograd.grad(model.ask(x).sum(), x)
 
-    def target(self, cell: Cell) -> Target:
+    def target(self, cell: Cell) -> AttackedShard:
         """The samples of a cell; many arms in a row attack the same ones."""
         model, seed = self.material.models[cell.model], self.study.seed
         if model.random and (model.unkeyed or model.keyed is None):  # it draws from the cell's own seed

@@ -1,7 +1,7 @@
 """The question, from one YAML file, validated. Nothing here knows how it is answered."""
 
 from advrisk.core.traits import Keep, Norm
-from advrisk.study.arm import CLEAN, Arm, Kind
+from advrisk.study.arm import CLEAN, Arm, ArmKind
 from advrisk.study.assess import (
     AVERAGE,
     AlarmSpec,
@@ -32,7 +32,7 @@ from advrisk.study.spec import (
     load_study,
     study_from,
 )
-from advrisk.study.target import Target, asked_level, asked_of, parse_target, parse_targets, target_kind
+from advrisk.study.target import StoppingTarget, asked_level, asked_of, parse_target, parse_targets, target_kind
 
 __all__ = [
     "AVERAGE",
@@ -42,6 +42,7 @@ __all__ = [
     "AlarmSpec",
     "Arm",
     "ArmEntry",
+    "ArmKind",
     "AssessmentTraits",
     "CertificateSpec",
     "DamageSpec",
@@ -52,7 +53,6 @@ __all__ = [
     "Ground",
     "IndicatorSpec",
     "Keep",
-    "Kind",
     "Loc",
     "MeasureSpec",
     "ModelSpec",
@@ -64,10 +64,10 @@ __all__ = [
     "ResourcesSpec",
     "SearchEntry",
     "Source",
+    "StoppingTarget",
     "StudySpec",
     "Success",
     "SurvivalSpec",
-    "Target",
     "TargetSpec",
     "Term",
     "TrainedModel",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from advrisk.core.traits import Keep, Norm
 
-Kind = Literal["clean", "corruption", "attack"]
+ArmKind = Literal["clean", "corruption", "attack"]
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Arm:
     """What is done to an input: the part's name and version, and everything that configures it."""
 
     id: str
-    kind: Kind
+    kind: ArmKind
     family: str
     version: int = 1
     norm: Norm | None = None

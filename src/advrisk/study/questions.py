@@ -15,7 +15,7 @@ from advrisk.core.registry import Function, Registry
 from advrisk.study.fields import Strict, validated
 from advrisk.study.source import Source
 
-Kind = Literal["share", "number", "count", "yes"]  # what a limit may be: within [0, 1], any, a whole number, none
+LimitKind = Literal["share", "number", "count", "yes"]  # what a limit may be: within [0, 1], any, a whole number, none
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Quantity:
     """Something that can be required, and how it is written."""
 
     meaning: str
-    kind: Kind
+    kind: LimitKind
     of: Literal["model", "detector", "anything"] = "model"  # what stands behind the dot
     inside: tuple[str, ...] = ()  # what may stand in brackets
     size: Literal["needed", "allowed", "none"] = "none"

@@ -35,7 +35,7 @@ _EXAMPLE = "write `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` or `
 
 
 @dataclass(frozen=True)
-class Target:
+class StoppingTarget:
     """Something to be known: a decision, or a quantity within a margin."""
 
     text: str
@@ -47,12 +47,12 @@ class Target:
         return self.term is None
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str) -> StoppingTarget:
     """Read a target; what is wrong with it is a StudyError that says what to write."""
     if not isinstance(text, str):
         raise StudyError(f"a target is text: {_EXAMPLE}; found {text!r}")
     if (word := text.strip()) in (DECIDED, GATE):
-        return Target(word)
+        return StoppingTarget(word)
     parts = _SIGN.split(text, maxsplit=1)
     if len(parts) < 2:
         raise StudyError(f"the target {text!r} {_without_margin(word)}")
@@ -69,7 +69,7 @@ def parse_target(text: str) -> Target:
         why = _EXAMPLE if "<=" in why else why
         raise StudyError(f"the target {text!r} cannot be read: {why}") from None
     _check(text, read)
-    return Target(f"{parts[0].strip()} ±{read.limit_text}", read.left, read.limit)
+    return StoppingTarget(f"{parts[0].strip()} ±{read.limit_text}", read.left, read.limit)
 
 
 def _without_margin(word: str) -> str:
@@ -80,7 +80,7 @@ def _without_margin(word: str) -> str:
     return f"is not known; did you mean {close!r}?" if close else f"has no margin: {_EXAMPLE}"
 
 
-def parse_targets(given: Sequence[str] | str | None) -> tuple[Target, ...]:
+def parse_targets(given: Sequence[str] | str | None) -> tuple[StoppingTarget, ...]:
     """Read targets, each once: who says the same twice is to look once. None means none."""
     texts = [] if given is None else [given] if isinstance(given, str) else given
     if not isinstance(texts, Sequence):
@@ -137,7 +137,7 @@ def _check(text: str, read: Requirement) -> None:
         raise StudyError(f"the target {text!r}: a margin is above 0; found {read.limit_text}")
 
 
-def target_terms(target: Target, ground: Ground) -> list[Term]:
+def target_terms(target: StoppingTarget, ground: Ground) -> list[Term]:
     """The terms that must be known within the margin, one for each model; what cannot be answered is refused."""
     assert target.term is not None  # decisions have none
     asked = Requirement(target.term, "<=", target.margin, f"{target.margin:g}")
@@ -149,7 +149,7 @@ def target_terms(target: Target, ground: Ground) -> list[Term]:
     return [one.left for one in found]
 
 
-def refuse_decision(target: Target, ground: Ground, requirements: list[Requirement]) -> None:
+def refuse_decision(target: StoppingTarget, ground: Ground, requirements: list[Requirement]) -> None:
     """A decision that this study does not ask for, or that cannot be looked at while cells are run."""
     if target.text == DECIDED and len(ground.models) < 2:
         raise StudyError(f"the target `{DECIDED}`: {ground.models[0]} is the only model, so there is nothing to decide")

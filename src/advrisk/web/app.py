@@ -20,7 +20,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from advrisk.answers.records import AnswerRefusedError, Labeller, NameRefusedError, Trial, words
+from advrisk.answers.records import AnswerRefusedError, Labeller, LabellingTrial, NameRefusedError, words
 from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.web.guard import Guard
 from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
@@ -174,7 +174,7 @@ def _time_left(limit: float | None, seen: float | None) -> float | None:
     return limit if seen is None else max(0.0, seen + limit - time.time())
 
 
-def _pictures(service: Service, trial: Trial) -> dict[str, Any]:
+def _pictures(service: Service, trial: LabellingTrial) -> dict[str, Any]:
     """The pictures of a trial by the names that the page knows them by."""
     original, changed = service.labelling.pool.pictures(trial.shown)
     match service.labelling.settings.design:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from advrisk.answers.records import Design, Labeller, Settings, Trial, default_url
+from advrisk.answers.records import Design, Labeller, LabellingSettings, LabellingTrial, default_url
 from advrisk.answers.store import AnswerStore
 from advrisk.answers.tables import NoAnswersError
 from advrisk.api import Run
@@ -55,7 +55,7 @@ class Written:
 class Labelling:
     """One run and its answers. Once started, what they say is found in the background, never in a request."""
 
-    def __init__(self, pool: Pool, store: AnswerStore, settings: Settings) -> None:
+    def __init__(self, pool: Pool, store: AnswerStore, settings: LabellingSettings) -> None:
         self.pool, self.store, self.settings = pool, store, settings
         self.summary: Summary | None = None  # the latest that is finished; it may be some answers behind
         self._chooser: Chooser | None = None
@@ -135,7 +135,7 @@ class Labelling:
     def labeller(self, token: str) -> Labeller | None:
         return self.store.labeller(hash_of(token))
 
-    def question(self, labeller: Labeller, asking: Asking) -> Trial | None:
+    def question(self, labeller: Labeller, asking: Asking) -> LabellingTrial | None:
         """The labeller's open question, or a new one; None when there is nothing left to ask."""
         held = self.store.open_trial(labeller.id)
         if held is not None and self._can_show(held):
@@ -154,7 +154,7 @@ class Labelling:
         )
         return None if shown is None else self.store.put_trial(labeller.id, place, new_token(), shown)
 
-    def _can_show(self, trial: Trial) -> bool:
+    def _can_show(self, trial: LabellingTrial) -> bool:
         try:
             self.pool.pictures(trial.shown)
         except (LedgerError, KeyError):
@@ -163,7 +163,7 @@ class Labelling:
 
 
 @dataclass(frozen=True)
-class Source:
+class LabelledRun:
     """A run whose pictures are shown, before anything was looked for in it."""
 
     run: Run
@@ -178,10 +178,10 @@ class Source:
         """What the answers call the run: its study, or its folder where there is none."""
         return self.run.study.name if self.run.study else self.run.folder.resolve().name
 
-    def settings(self, held: Settings | None) -> Settings:
+    def settings(self, held: LabellingSettings | None) -> LabellingSettings:
         """What is asked for; what is not said stays as it was."""
         asked = self.wishes
-        return Settings(
+        return LabellingSettings(
             run=self.name,
             norm=asked.norm or (held.norm if held else self.norm()),
             design=asked.design or (held.design if held else "yes-no"),
@@ -207,7 +207,7 @@ class Source:
         return load_pool(self.run.folder, self.run.ledger, norm=norm, arms=arms, seed=study.seed if study else 0)
 
 
-Check = Callable[[Settings, Pool, AnswerStore | None], object]
+Check = Callable[[LabellingSettings, Pool, AnswerStore | None], object]
 
 
 def open_labelling(folder: str | Path, wishes: Wishes, *, create: bool, ready: Check | None = None) -> Labelling:
@@ -216,7 +216,7 @@ def open_labelling(folder: str | Path, wishes: Wishes, *, create: bool, ready: C
     Without `create` the answers must be there. `ready` may refuse what is to be done before anything is written;
     the answers that it is given are None where there are none yet.
     """
-    source = Source(Run.open(folder), wishes)
+    source = LabelledRun(Run.open(folder), wishes)
     pool = source.pool(wishes.norm or source.norm())
     store = _store_if_there(source.url, needed=not create)
     try:
@@ -248,7 +248,7 @@ def _store_if_there(url: str, *, needed: bool) -> AnswerStore | None:
         return None
 
 
-def _held_settings(source: Source, store: AnswerStore | None) -> Settings | None:
+def _held_settings(source: LabelledRun, store: AnswerStore | None) -> LabellingSettings | None:
     """What is asked already. As long as nothing was, it may become something else."""
     held = None if store is None else store.settings()
     if store is None or held is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from advrisk.answers.records import Answer, Labeller, Settings
+from advrisk.answers.records import Answer, Labeller, LabellingSettings
 from advrisk.assess.damage.labelling import agreement, fit_answers, group_warnings
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.core.estimate import Estimate
@@ -32,7 +32,7 @@ class Progress:
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class CurveBand:
     """The curve with its pointwise interval."""
 
     sizes: list[float]
@@ -49,13 +49,13 @@ class Summary:
     """
 
     revision: tuple[int, int]
-    settings: Settings
+    settings: LabellingSettings
     answers: Sequence[Answer]
     labellers: tuple[Progress, ...]
     agreement: Agreement
     curve: BayesianEvasion
     half: Estimate | None
-    band: Band
+    band: CurveBand
     damage: Mapping[str, Estimate]
     clean_error: Mapping[str, float]
     extrapolated: Mapping[str, float]
@@ -101,7 +101,11 @@ def tell_of_detection(answers: Sequence[Answer]) -> bool:
 
 
 def summarise(
-    pool: Pool, settings: Settings, answers: Sequence[Answer], labellers: Sequence[Labeller], revision: tuple[int, int]
+    pool: Pool,
+    settings: LabellingSettings,
+    answers: Sequence[Answer],
+    labellers: Sequence[Labeller],
+    revision: tuple[int, int],
 ) -> Summary:
     """Fit the curve and everything that follows from it."""
     curve = fit_answers(answers, design=settings.design, plausible=pool.plausible, few=True)
@@ -154,13 +158,13 @@ def _right(answer: Answer) -> bool:
     return not answer.undetected if answer.design == "forced-choice" else answer.undetected
 
 
-def _band(curve: EvasionCurve, pool: Pool, answers: Sequence[Answer]) -> Band:
+def _band(curve: EvasionCurve, pool: Pool, answers: Sequence[Answer]) -> CurveBand:
     asked = [answer.size for answer in answers if answer.size > 0]
     low, high = min([pool.plausible[0], *asked]), max([pool.plausible[1], *asked])
     sizes = np.geomspace(low, high, _BAND_SIZES)
     ends = curve_band(curve, sizes, LEVEL)
     rounded = [[_short(value) for value in row] for row in (sizes, curve(sizes), ends[0], ends[1])]
-    return Band(*rounded)
+    return CurveBand(*rounded)
 
 
 def _short(value: float) -> float:

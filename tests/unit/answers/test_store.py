@@ -19,8 +19,8 @@ import pytest
 from advrisk.answers.records import (
     AnswerRefusedError,
     Labeller,
+    LabellingSettings,
     NameRefusedError,
-    Settings,
     Shown,
     default_url,
     read_answers,
@@ -29,7 +29,7 @@ from advrisk.answers.records import (
 from advrisk.answers.store import AnswerStore
 from advrisk.core.errors import LedgerError
 
-SETTINGS = Settings(run="signs", norm="linf", design="yes-no", seconds=None)
+SETTINGS = LabellingSettings(run="signs", norm="linf", design="yes-no", seconds=None)
 CHANGED = Shown("s1", 0.1, model="plain", arm="pgd", cell="c1", factor=1.0)
 
 

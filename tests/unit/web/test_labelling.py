@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advrisk.answers.records import Design, Labeller, Settings
+from advrisk.answers.records import Design, Labeller, LabellingSettings
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.risk.evasion import evasion_notes
@@ -140,7 +140,7 @@ def test_until_something_was_asked_everything_may_change(make_run: MakeRun, open
 def test_what_is_refused_leaves_no_database(make_run: MakeRun) -> None:
     folder = make_run()
 
-    def refuse(settings: Settings, pool: Pool, store: object) -> None:
+    def refuse(settings: LabellingSettings, pool: Pool, store: object) -> None:
         assert (settings.design, pool.norm, store) == ("side-by-side", "linf", None)
         raise RunError("not like this")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from advrisk.core.numbers import size_text
 from advrisk.risk.evasion import Evasion, ThresholdEvasion
-from advrisk.risk.tried import Attack, was_tried
+from advrisk.risk.tried import TriedAttack, was_tried
 
 _FEW_SIZES = 4  # of a study, all of which are shown
 
@@ -13,7 +13,7 @@ def on_untried(
     beyond: Sequence[float],
     known: Sequence[float],
     tried: Sequence[float],
-    attacks: Sequence[Attack],
+    attacks: Sequence[TriedAttack],
     written: Mapping[float, str],
 ) -> tuple[str, ...]:
     """Notes on sizes that no attack had for its eps; of those beyond all of them nothing is known."""
@@ -34,7 +34,7 @@ def on_untried(
 
 
 def on_threshold(
-    evasion: Evasion | None, attacks: Sequence[Attack], tried: Sequence[float], written: Mapping[float, str]
+    evasion: Evasion | None, attacks: Sequence[TriedAttack], tried: Sequence[float], written: Mapping[float, str]
 ) -> tuple[str, ...]:
     """A note on a size up to which everything goes undetected, and which no attack had for its eps."""
     if not (isinstance(evasion, ThresholdEvasion) and tried) or was_tried(evasion.tau, attacks):

@@ -31,7 +31,7 @@ from advrisk.risk.survival.checks import as_names, check_units
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.cost import BROKEN_FACTOR
 from advrisk.risk.survival.curves import common_end, model_curve
-from advrisk.risk.survival.durations import Durations, Measure, NoDurationsError, Tally
+from advrisk.risk.survival.durations import Durations, NoDurationsError, Tally, WorkMeasure
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.families_table import FamilyRow
 from advrisk.risk.survival.fit import SurvivalFit
@@ -140,7 +140,7 @@ class SurvivalAssessment(Tabular):
 def assess_survival(
     ledger: Ledger,
     *,
-    measure: Measure = "forward",
+    measure: WorkMeasure = "forward",
     covariates: Sequence[str] | None = None,
     shape_covariates: Sequence[str] = (),
     reference: Mapping[str, str] | None = None,

@@ -12,7 +12,7 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.plain import plain
-from advrisk.risk.survival.cost import BROKEN_FACTOR, Rate, Verdict, broken, mean_of, over_mean, scaled
+from advrisk.risk.survival.cost import BROKEN_FACTOR, CostVerdict, Rate, broken, mean_of, over_mean, scaled
 from advrisk.risk.survival.curves import model_curve
 from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Flags
 from advrisk.risk.survival.fit import SurvivalFit
@@ -59,7 +59,7 @@ class ModelCost:
     benign_rate: Estimate | None = None  # the ratio with the mean time until a clean input fails: 1/f_ben
     extrapolated: Estimate | None = None  # the ratio with the mean beyond what was seen, by the law
     total: Estimate | None = None  # the whole training time over the mean time: another number
-    verdict: Verdict | None = None
+    verdict: CostVerdict | None = None
     break_cost: Estimate | None = None  # of one sample, in the unit of the hardware's price
     train_cost: float | None = None
     why_not: str | None = None  # why there is no ratio

@@ -21,9 +21,9 @@ from advrisk.risk.survival.durations import (
     Durations,
     Facts,
     Flags,
-    Measure,
     NoDurationsError,
     Tally,
+    WorkMeasure,
 )
 from advrisk.risk.survival.frames import Floats
 
@@ -51,7 +51,7 @@ _NOT_BY_SAMPLE = {
 def read_durations(
     ledger: Ledger,
     *,
-    measure: Measure = "forward",
+    measure: WorkMeasure = "forward",
     models: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
 ) -> Durations:
@@ -157,7 +157,7 @@ class _Timed:
     by_arm: dict[tuple[str, str], Tally]
 
 
-def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Timed:
+def _timed(rows: _Rows, measure: WorkMeasure, keep: Mapping[str, str | None]) -> _Timed:
     """Durations of all rows that have one, the rows at zero, and a tally of everything."""
     seen, spent = np.isfinite(rows.first["forward"]), rows.spent[measure]
     last = np.array([keep[arm] == "last" for arm in rows.arm], dtype=np.bool_)
@@ -195,7 +195,7 @@ def _timed(rows: _Rows, measure: Measure, keep: Mapping[str, str | None]) -> _Ti
     return _Timed(columns, {name: column[zero] for name, column in names.items()}, seconds[fitted], by_arm)
 
 
-def _lower(rows: _Rows, duration: Floats, measure: Measure) -> Floats:
+def _lower(rows: _Rows, duration: Floats, measure: WorkMeasure) -> Floats:
     """Until when there was surely no success: up to the query before, which may have been several passes ago.
 
     Ledgers before version 5 do not tell: there, a query is one pass.
@@ -206,7 +206,7 @@ def _lower(rows: _Rows, duration: Floats, measure: Measure) -> Floats:
     return np.fmin(one_pass, rows.before[measure])  # where it is not told, fmin leaves it out
 
 
-def _why_not(arm: str, known: Mapping[str, Any], rows: _Rows, measure: Measure) -> str | None:
+def _why_not(arm: str, known: Mapping[str, Any], rows: _Rows, measure: WorkMeasure) -> str | None:
     """Why an arm cannot be fitted; None where it can."""
     own = rows.arm == arm
     if not own.any():
@@ -254,7 +254,7 @@ def _arm_rows(ledger: Ledger, patterns: Sequence[str] | None, models: Sequence[s
     return [row for row in table if matches(row["arm"], patterns)]
 
 
-def _nothing_to_fit(known: Mapping[str, Any], left_out: Mapping[str, str], measure: Measure) -> str:
+def _nothing_to_fit(known: Mapping[str, Any], left_out: Mapping[str, str], measure: WorkMeasure) -> str:
     reasons: dict[str, list[str]] = {}
     for arm in known:
         reasons.setdefault(left_out.get(arm, "it has no row"), []).append(arm)

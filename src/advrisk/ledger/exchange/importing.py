@@ -17,10 +17,10 @@ from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import OUTCOMES, TABLES, table_from
-from advrisk.study import Kind
+from advrisk.study import ArmKind
 
 NORMS = get_args(Norm)
-KINDS = get_args(Kind)
+KINDS = get_args(ArmKind)
 # What a file may hold beside the columns of `outcomes`: a distance in one norm, and what belongs to the sample.
 _EXTRA = ("distance", "label", "weight")
 # Names stay as they are written: sample 007 is not sample 7.

@@ -27,7 +27,7 @@ from advrisk.engine import Goal, OutOfTimeError, Probe
 from advrisk.engine.counted import Counted
 from advrisk.engine.norms import NORMS
 
-Attack = Callable[[Tensor, Goal], Tensor]  # inputs in units of the scale, and goals -> points
+BorrowedAttack = Callable[[Tensor, Goal], Tensor]  # inputs in units of the scale, and goals -> points
 Resolve = Callable[[Mapping[str, Any], Norm | None, float | None], Resolved]
 
 _PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "None": type(None)}
@@ -52,7 +52,7 @@ def borrowed_traits(*norms: Norm, use_when: str, resolve: Resolve) -> AttackTrai
     )
 
 
-def attack_with(probe: Probe, counted: Counted, attack: Attack, *, within_eps: bool) -> None:
+def attack_with(probe: Probe, counted: Counted, attack: BorrowedAttack, *, within_eps: bool) -> None:
     """Attack all active samples at once; if the library throws, each by itself, so that one does not cost the others.
 
     Where features may not change, samples are attacked one by one: only then are they held at every point.
@@ -72,7 +72,7 @@ def attack_with(probe: Probe, counted: Counted, attack: Attack, *, within_eps: b
         probe.count_together(counted.n_forward, counted.n_backward)
 
 
-def _points(probe: Probe, counted: Counted, attack: Attack, rows: Tensor) -> list[tuple[Tensor, Tensor]]:
+def _points(probe: Probe, counted: Counted, attack: BorrowedAttack, rows: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Rows and their points; a sample that the library cannot attack ends with an error."""
     try:
         return [(rows, _attacked(probe, counted, attack, rows))]
@@ -85,7 +85,7 @@ def _points(probe: Probe, counted: Counted, attack: Attack, rows: Tensor) -> lis
     return [found for row in torch.split(rows, 1) for found in _points(probe, counted, attack, row)]
 
 
-def _attacked(probe: Probe, counted: Counted, attack: Attack, rows: Tensor) -> Tensor:
+def _attacked(probe: Probe, counted: Counted, attack: BorrowedAttack, rows: Tensor) -> Tensor:
     x0 = probe.x0[rows]
     counted.clean, units = x0, counted.units(x0)
     with seeded(probe.noise.seed(rows), x0.device), warnings.catch_warnings():

@@ -15,7 +15,7 @@ from advrisk.risk.evasion.answers import Answers, any_answers, checked_answers, 
 from advrisk.risk.evasion.curve import Curves, Evasion, Flags, Floats, checked_sizes, outside, values_of
 from advrisk.risk.evasion.effects import Effects, effects_of
 from advrisk.risk.evasion.grid import Axis, Posterior, posterior
-from advrisk.risk.evasion.priors import MOST_RATE, WIDTH, Model, log_prior, rate_axis
+from advrisk.risk.evasion.priors import MOST_RATE, WIDTH, AnswerModel, log_prior, rate_axis
 from advrisk.risk.evasion.psychometric import PsychometricCurve, Scale, fall, many, one
 
 __all__ = ["BayesianEvasion", "PsychometricCurve", "Scale", "fit_bayesian"]
@@ -205,7 +205,7 @@ def fit_bayesian(
     low, high = _checked_range(plausible) if plausible else _usual_range(answers)
     spread = np.log(high) - np.log(low)
     prior = (float(np.log(low) + np.log(high)) / 2, float(spread / (2 * 1.959964)))
-    model = Model(scale, prior, forced_choice)
+    model = AnswerModel(scale, prior, forced_choice)
     n_thresholds, n_widths = _CELLS[sum(rate is None for rate in rates)]
     axes = [
         Axis(np.log(low) - spread, np.log(high) + spread, n_thresholds, fine=_FINE),
@@ -217,7 +217,7 @@ def fit_bayesian(
     return BayesianEvasion(answers, scale, guess, lapse, (low, high), forced_choice, found, effects)
 
 
-def _log_density(answers: Answers, model: Model, *at: Floats) -> Floats:
+def _log_density(answers: Answers, model: AnswerModel, *at: Floats) -> Floats:
     """Log of prior times likelihood; one term per size, since all at once would not fit in memory."""
     threshold, width, guess, lapse = at
     log = log_prior(model, threshold, width, guess, lapse)

@@ -15,7 +15,7 @@ import numpy as np
 from advrisk.risk.evasion.answers import Answers
 from advrisk.risk.evasion.curve import Flags, Floats
 from advrisk.risk.evasion.grid import Places
-from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, RATE_POWER, SPREAD, Model, log_prior, log_spread_prior
+from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, RATE_POWER, SPREAD, AnswerModel, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
 _CHAINS = (8, 16)  # at least and at most; between, as many as there is time for
@@ -141,7 +141,7 @@ class Chains:
     """
 
     def __init__(
-        self, answers: Answers, of_labeller: Places, of_image: Places, model: Model, state: State,
+        self, answers: Answers, of_labeller: Places, of_image: Places, model: AnswerModel, state: State,
         learned: tuple[bool, bool], rng: np.random.Generator,
     ) -> None:  # fmt: skip
         self._answers, self._of_labeller, self._of_image, self._model = answers, of_labeller, of_image, model

@@ -9,7 +9,7 @@ from advrisk.risk.evasion.crossed import Chains, chains_for, crossed_draws, star
 from advrisk.risk.evasion.curve import Floats
 from advrisk.risk.evasion.grid import Places, Posterior
 from advrisk.risk.evasion.groups import grouped_posterior
-from advrisk.risk.evasion.priors import Model
+from advrisk.risk.evasion.priors import AnswerModel
 from advrisk.risk.evasion.psychometric import Scale, many
 
 _DRAWS = 4096
@@ -51,7 +51,7 @@ class Effects:
         return np.concatenate([np.empty(0), *parts])
 
 
-def effects_of(answers: Answers, model: Model, pooled: Posterior) -> Effects | None:
+def effects_of(answers: Answers, model: AnswerModel, pooled: Posterior) -> Effects | None:
     """None without several labellers, and without several images of which one was asked about twice."""
     labellers, images = _labellers(answers), _images(answers)
     rng = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def effects_of(answers: Answers, model: Model, pooled: Posterior) -> Effects | N
 
 
 def _crossed(
-    answers: Answers, labellers: Places, images: Places, model: Model, pooled: Posterior, rng: np.random.Generator
+    answers: Answers, labellers: Places, images: Places, model: AnswerModel, pooled: Posterior, rng: np.random.Generator
 ) -> Effects:
     parameters = pooled.draws(chains_for(answers.n), rng)
     state = start(parameters, int(labellers.max()) + 1, int(images.max()) + 1, rng)

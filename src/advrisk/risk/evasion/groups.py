@@ -12,7 +12,7 @@ import numpy as np
 from advrisk.risk.evasion.answers import Answers
 from advrisk.risk.evasion.curve import Floats
 from advrisk.risk.evasion.grid import Axis, Places, Posterior, posterior
-from advrisk.risk.evasion.priors import SPREAD, Model, log_prior, log_spread_prior
+from advrisk.risk.evasion.priors import SPREAD, AnswerModel, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
 # Cells of threshold and width and points of a group's threshold, by the number of rates that are learned.
@@ -44,7 +44,7 @@ class GroupedPosterior:
         return parameters, thresholds
 
 
-def grouped_posterior(answers: Answers, of_answer: Places, model: Model, pooled: Posterior) -> GroupedPosterior:
+def grouped_posterior(answers: Answers, of_answer: Places, model: AnswerModel, pooled: Posterior) -> GroupedPosterior:
     """`of_answer` is the group of each answer; `pooled` is the posterior as if there were no groups.
 
     The search for the grid's place starts there, with room for a steeper curve: differences between groups
@@ -66,7 +66,7 @@ def grouped_posterior(answers: Answers, of_answer: Places, model: Model, pooled:
     return GroupedPosterior(found, points, np.exp(_tables(counts, model, points, *values[1:4])[0]))
 
 
-def _log_density(counts: "_Counts", model: Model, n_points: int, *at: Floats) -> Floats:
+def _log_density(counts: "_Counts", model: AnswerModel, n_points: int, *at: Floats) -> Floats:
     """Log of prior times likelihood, (thresholds, widths, guesses, lapses, roots of spreads)."""
     threshold, width, guess, lapse, root = at
     spread = root**2
@@ -101,7 +101,7 @@ def _counts(answers: Answers, of_answer: Places) -> _Counts:
 
 
 def _tables(
-    counts: _Counts, model: Model, points: Floats, width: Floats, guess: Floats, lapse: Floats
+    counts: _Counts, model: AnswerModel, points: Floats, width: Floats, guess: Floats, lapse: Floats
 ) -> tuple[Floats, Floats]:
     """The log likelihood of each group, (groups, points, widths, guesses, lapses), less its largest along the points,
     and that."""

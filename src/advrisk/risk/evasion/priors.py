@@ -18,7 +18,7 @@ SPREAD = 0.5
 
 
 @dataclass(frozen=True)
-class Model:
+class AnswerModel:
     """How answers come about: the scale of sizes, the prior of log threshold, and whether the choice was forced."""
 
     scale: Scale
@@ -31,7 +31,7 @@ class Model:
         return 0.5 if self.forced_choice else 1.0
 
 
-def log_prior(model: Model, threshold: Floats, width: Floats, guess: Floats, lapse: Floats) -> Floats:
+def log_prior(model: AnswerModel, threshold: Floats, width: Floats, guess: Floats, lapse: Floats) -> Floats:
     """Of log threshold, log width and the rates, up to a constant; atoms at rate 0 are left to the caller."""
     mean, deviation = model.threshold
     log = -(((threshold - mean) / deviation) ** 2) / 2 - ((width - WIDTH[0]) / WIDTH[1]) ** 2 / 2

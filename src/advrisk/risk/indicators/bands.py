@@ -18,7 +18,7 @@ _NOTHING = 1e-12  # a spread below it, relative to the values, is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class SampleBand:
     """Some of the samples; everything for each row of weights of leaves."""
 
     columns: Flags | None  # which samples; None: all
@@ -29,7 +29,7 @@ class Band:
     alone: Floats  # root of the sum of squared weights, of samples that are the only ones of their kind
 
 
-def bands(found: Evaluated, weights: Floats, typical: Floats) -> tuple[Band, ...]:
+def bands(found: Evaluated, weights: Floats, typical: Floats) -> tuple[SampleBand, ...]:
     """The bands under rows of weights (rows, leaves); what each sample weighs under `typical` decides its band."""
     return tuple(_band(found, weights, columns) for columns in _columns(found, typical))
 
@@ -47,7 +47,7 @@ def _columns(found: Evaluated, typical: Floats) -> list[Flags | None]:
     return [place == one for one in np.unique(place)]
 
 
-def _band(found: Evaluated, weights: Floats, columns: Flags | None) -> Band:
+def _band(found: Evaluated, weights: Floats, columns: Flags | None) -> SampleBand:
     sums, of_groups = found.sums(columns), weights @ found.of_group
     together = of_groups @ sums.share
     squares, free, alone = (_squared(of_groups, one) for one in (sums.overlap, sums.free, sums.alone))
@@ -56,7 +56,7 @@ def _band(found: Evaluated, weights: Floats, columns: Flags | None) -> Band:
         variance = _squared(weights, sums.covariance) + np.where(alone > 0, alone * unknown**2, 0.0)
     scale = np.abs(weights) @ np.abs(np.nan_to_num(found.mean))
     error = np.where(np.sqrt(variance) > _NOTHING * scale, np.sqrt(variance), 0.0)
-    return Band(
+    return SampleBand(
         columns=columns,
         share=together,
         value=_ratio(weights @ sums.parts, together),

@@ -14,7 +14,7 @@ from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row
 from advrisk.risk.absolute import shares_of_best
 from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs, index_of
-from advrisk.risk.indicators.bands import Band, bands
+from advrisk.risk.indicators.bands import SampleBand, bands
 from advrisk.risk.indicators.estimates import ONE, Combination, combination
 from advrisk.risk.indicators.matching import Node, arms_used
 from advrisk.risk.indicators.scenario import Scenario
@@ -38,7 +38,7 @@ class BranchComparison:
     clean_error: Mapping[str, float]  # the part of the value that comes from clean inputs
     _influence: Floats = field(repr=False)  # (models, samples)
     _drawn: Floats = field(repr=False)  # (models, draws of the weights)
-    _bands: Mapping[str, tuple[Band, ...]] = field(repr=False)  # the same samples and shares for all models
+    _bands: Mapping[str, tuple[SampleBand, ...]] = field(repr=False)  # the same samples and shares for all models
     _bounds: tuple[float, float] = field(repr=False)
     _seed: int = field(repr=False)
 
@@ -66,7 +66,7 @@ class BranchComparison:
         errors = [float(band.share[0]) * self._error(a, b, band) for band in self._bands[a]]
         return float(np.hypot.reduce(errors)), float((self._drawn[i] - self._drawn[j]).std())
 
-    def _error(self, a: str, b: str, band: Band) -> float:
+    def _error(self, a: str, b: str, band: SampleBand) -> float:
         """Of the mean difference among samples of a band."""
         each = self._influence[index_of(a, self.models)] - self._influence[index_of(b, self.models)]
         each = each if band.columns is None else each[band.columns]
@@ -76,7 +76,7 @@ class BranchComparison:
         error = float(np.hypot(np.sqrt(each @ each), unknown))
         return error / float(band.share[0]) if error > 1e-12 * scale and band.share[0] > 0 else 0.0
 
-    def _half_width(self, a: str, b: str, of_a: Band, of_b: Band) -> float:
+    def _half_width(self, a: str, b: str, of_a: SampleBand, of_b: SampleBand) -> float:
         """Of the interval of that difference; no truth is farther than the ends of the range."""
         span, n = self._bounds[1] - self._bounds[0], float(of_a.n[0])
         most = span + abs(float(of_a.value[0] - of_b.value[0]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.estimate import Estimate
-from advrisk.risk.indicators.bands import Band, bands
+from advrisk.risk.indicators.bands import SampleBand, bands
 from advrisk.risk.indicators.evaluation import Evaluated
 from advrisk.risk.indicators.matching import Node
 from advrisk.risk.indicators.tensor import Floats
@@ -126,7 +126,7 @@ def _of_leaves(found: Evaluated, weights: Floats, level: float) -> tuple[float, 
     return float(weights[used] @ low), float(weights[used] @ high)
 
 
-def _certain(found: Evaluated, each: tuple[Band, ...], centre: float, level: float) -> tuple[float, float]:
+def _certain(found: Evaluated, each: tuple[SampleBand, ...], centre: float, level: float) -> tuple[float, float]:
     least, most = found.bounds
     below, above = [], []
     for band in each:
@@ -159,7 +159,7 @@ def _snapped(shares: Any) -> Floats:
 
 
 def _drawn_limits(
-    found: Evaluated, each: tuple[Band, ...], level: float, rng: np.random.Generator
+    found: Evaluated, each: tuple[SampleBand, ...], level: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Draws of the lower and of the upper limit's distribution, one for each draw of the weights (or more)."""
     lows, highs = np.zeros(1), np.zeros(1)
@@ -169,7 +169,7 @@ def _drawn_limits(
     return np.maximum(lows, found.bounds[0]), np.minimum(highs, found.bounds[1])
 
 
-def _drawn_of_band(found: Evaluated, band: Band, level: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _drawn_of_band(found: Evaluated, band: SampleBand, level: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
     least, most = found.bounds
     draws = max(len(band.value), 4000)
     values, errors, sizes = (

@@ -10,7 +10,7 @@ from advrisk.core.names import counted, did_you_mean
 from advrisk.core.numbers import parse_number
 from advrisk.risk.survival.coding import Coding, TextCovariate
 from advrisk.risk.survival.frames import Columns, Floats, numbers
-from advrisk.risk.survival.likelihood import Model
+from advrisk.risk.survival.likelihood import LawLikelihood
 
 FEWEST_CLUSTERS = 30
 EVENTS_EACH = 10  # for each coefficient, below which a note is due (Peduzzi et al. 1995)
@@ -171,7 +171,7 @@ def check_collinear(x: Floats, coding: Coding) -> None:
             )
 
 
-def check_separated(model: Model, coding: Coding, columns: Columns) -> None:
+def check_separated(model: LawLikelihood, coding: Coding, columns: Columns) -> None:
     """No covariate that tells rows with an event from those without, all by itself: its effect would be infinite."""
     for one in coding.covariates:
         values = columns[one.name]
@@ -187,7 +187,7 @@ def check_separated(model: Model, coding: Coding, columns: Columns) -> None:
             )
 
 
-def _separates(model: Model, values: Floats) -> bool:
+def _separates(model: LawLikelihood, values: Floats) -> bool:
     """Whether the likelihood grows without end along this column, the intercept making up for it.
 
     Rows with an event at a known time must stay where they are, so they must share one value; censored rows must all
@@ -211,7 +211,7 @@ def _separates(model: Model, values: Floats) -> bool:
     return bool(right.min() >= left.max() or right.max() <= left.min())
 
 
-def _refuse_separated(where: str, model: Model, rows: NDArray[np.bool_]) -> None:
+def _refuse_separated(where: str, model: LawLikelihood, rows: NDArray[np.bool_]) -> None:
     inside = int(rows[model.rows.exact].sum() + rows[model.rows.intervals].sum())
     alone = rows if inside in (0, int(rows.sum())) else ~rows
     censored = not (alone[model.rows.exact].any() or alone[model.rows.intervals].any())

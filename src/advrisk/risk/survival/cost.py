@@ -19,7 +19,7 @@ from advrisk.risk.proportion import t_quantile
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.frames import Floats
 
-Verdict = Literal["broken", "not broken", "undecided"]
+CostVerdict = Literal["broken", "not broken", "undecided"]
 
 BROKEN_FACTOR = 10.0
 
@@ -150,7 +150,7 @@ def broken(
     *,
     extrapolated: Estimate | None = None,
     censored: bool = False,
-) -> Verdict:
+) -> CostVerdict:
     """Whether breaking is cheaper than training by that factor; undecided where an interval holds it.
 
     A mean up to a limit is at most E[T], so `ratio` is at least what it would be without a limit: below the factor it

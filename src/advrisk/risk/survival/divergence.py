@@ -10,14 +10,14 @@ import numpy as np
 from advrisk.core.errors import RiskError
 from advrisk.risk.survival.coding import Coding
 from advrisk.risk.survival.frames import Floats
-from advrisk.risk.survival.likelihood import Model
+from advrisk.risk.survival.likelihood import LawLikelihood
 from advrisk.risk.survival.newton import Maximum
 
 _HUGE_ERROR = 100.0  # of a coefficient over its covariate's whole range: exp(100) times as long
 _HUGE_SPREAD = 1000.0
 
 
-def refuse_divergence(model: Model, found: Maximum, coding: Coding) -> None:
+def refuse_divergence(model: LawLikelihood, found: Maximum, coding: Coding) -> None:
     """An error that names what the likelihood runs off along, if it does."""
     if not _suspicious(found):
         return
@@ -47,7 +47,7 @@ def refuse_divergence(model: Model, found: Maximum, coding: Coding) -> None:
         )
 
 
-def growing_direction(model: Model) -> Floats | None:
+def growing_direction(model: LawLikelihood) -> Floats | None:
     """A change of (beta/sigma, 1/sigma) along which the likelihood grows for ever; None if there is none.
 
     This holds for a constant shape.

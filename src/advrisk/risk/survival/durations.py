@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.risk.survival.frames import Floats
 
-Measure = Literal["forward", "gradient", "seconds", "process-seconds"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
-UNITS: Mapping[Measure, str] = {
+WorkMeasure = Literal["forward", "gradient", "seconds", "process-seconds"]
+MEASURES: tuple[WorkMeasure, ...] = get_args(WorkMeasure)
+UNITS: Mapping[WorkMeasure, str] = {
     "forward": "forward passes",
     "gradient": "gradient passes",
     "seconds": "seconds",
     "process-seconds": "processor seconds",
 }
-UNIT: Mapping[Measure, str] = {
+UNIT: Mapping[WorkMeasure, str] = {
     "forward": "forward pass",
     "gradient": "gradient pass",
     "seconds": "second",
     "process-seconds": "processor second",
 }
-COUNTED: tuple[Measure, ...] = ("forward", "gradient")  # whole numbers
+COUNTED: tuple[WorkMeasure, ...] = ("forward", "gradient")  # whole numbers
 
 Column = NDArray[Any]
 Flags = NDArray[np.bool_]
@@ -89,7 +89,7 @@ class Facts:
     train_cost: float | None = None  # as the study states it, in any unit
     wrong: Mapping[str, float] = field(default_factory=dict)  # sample -> 1 if incorrectly; a refusal is neither
 
-    def training_seconds(self, measure: Measure) -> float | None:
+    def training_seconds(self, measure: WorkMeasure) -> float | None:
         """Seconds of training in the unit of the durations: of processors for `process-seconds`, else of the clock."""
         return self.train_process_s if measure == "process-seconds" else self.train_s
 
@@ -113,7 +113,7 @@ class Durations:
     Rows at zero are apart: their models and samples stand in `zero`.
     """
 
-    measure: Measure
+    measure: WorkMeasure
     columns: Mapping[str, Column]
     zero: Mapping[str, Column]
     seconds: Floats  # that belong to the durations, nan where nobody knows

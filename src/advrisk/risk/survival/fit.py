@@ -19,13 +19,13 @@ from advrisk.risk.survival.coding import Coding, NumberCovariate
 from advrisk.risk.survival.concordance import concordance
 from advrisk.risk.survival.families import FamilyName
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
-from advrisk.risk.survival.likelihood import Model, predictors, row_terms, sorted_rows
+from advrisk.risk.survival.likelihood import LawLikelihood, predictors, row_terms, sorted_rows
 from advrisk.risk.survival.prediction import (
     LOG,
     LOG_LOG,
     Law,
     Predicted,
-    Scale,
+    Transform,
     below,
     density_at,
     interval,
@@ -34,7 +34,7 @@ from advrisk.risk.survival.prediction import (
     survival_at,
     time_at,
 )
-from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, Part, PartialEffects
+from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, LawPart, PartialEffects
 
 EXTRAPOLATED = "extrapolated beyond"
 _TIED = 10  # digits of log medians that decide whether two predictions are the same
@@ -74,7 +74,7 @@ class SurvivalFit:
     longest: float  # duration in the rows; beyond it a mean is extrapolated
     scale_coding: Coding = field(repr=False)
     shape_coding: Coding = field(repr=False)
-    _model: Model = field(repr=False)  # rows sorted by kind
+    _model: LawLikelihood = field(repr=False)  # rows sorted by kind
     _theta: Floats = field(repr=False)  # of the coded columns
     _covariance: Floats = field(repr=False)
     interval_quantile: float = field(repr=False)  # half an interval is so many standard errors
@@ -117,7 +117,7 @@ class SurvivalFit:
         event[rows.censored] = 0
         return concordance(rows.log_t, np.round(median, _TIED), event)
 
-    def coefficient(self, name: str, *, part: Part = "scale") -> Coefficient:
+    def coefficient(self, name: str, *, part: LawPart = "scale") -> Coefficient:
         """The coefficient of that name."""
         known = {one.name: one for one in self.coefficients if one.part == part}
         if name not in known:
@@ -292,7 +292,7 @@ class SurvivalFit:
             x, v = x[:1], v[:1]
         return self.scale_coding.replaced(x, given), self.shape_coding.replaced(v, given)
 
-    def _averaged(self, law: Law, at: Mapping[str, Any] | None, scale: Scale, what: str) -> Estimate:
+    def _averaged(self, law: Law, at: Mapping[str, Any] | None, scale: Transform, what: str) -> Estimate:
         value, slope, n = self._mean_of(law, at)
         over = "" if n == 1 else f", mean over {n} rows"
         if not np.isfinite(value) or not 0 < value < (1 if scale is LOG_LOG else np.inf):

@@ -11,9 +11,9 @@ from advrisk.risk.survival.divergence import refuse_divergence
 from advrisk.risk.survival.families import Family, family_named
 from advrisk.risk.survival.fit import Outcome, SurvivalFit
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
-from advrisk.risk.survival.likelihood import Model, sorted_rows
+from advrisk.risk.survival.likelihood import LawLikelihood, sorted_rows
 from advrisk.risk.survival.newton import Maximum, maximise
-from advrisk.risk.survival.records import Coefficient, Part, effect
+from advrisk.risk.survival.records import Coefficient, LawPart, effect
 
 
 def fit_survival(
@@ -62,7 +62,7 @@ def _prepared(
     law: Family,
     names: tuple[Sequence[str], Sequence[str]],
     how: tuple[Mapping[str, str], Mapping[str, float | str]],
-) -> tuple[Model, tuple[Coding, Coding], Columns]:
+) -> tuple[LawLikelihood, tuple[Coding, Coding], Columns]:
     """The checked model, its codings, and the columns in the order of the model's rows: by kind, then by time."""
     times, events = checks.checked_duration(columns, outcome.duration), checks.checked_event(columns, outcome.event)
     if outcome.lower:
@@ -73,14 +73,14 @@ def _prepared(
     checks.check_copies(columns, list(dict.fromkeys([*names[0], *names[1]])), times, events, by_time)
     rows, order = sorted_rows(times, events, columns[outcome.lower] if outcome.lower else None, by_time)
     columns = {name: values[order] for name, values in columns.items()}
-    model = Model(law, rows, scale.matrix(columns), shape.matrix(columns))
+    model = LawLikelihood(law, rows, scale.matrix(columns), shape.matrix(columns))
     checks.check_collinear(model.x, scale)
     checks.check_collinear(model.v, shape)
     checks.check_separated(model, scale, columns)
     return model, (scale, shape), columns
 
 
-def starting_point(model: Model) -> Floats:
+def starting_point(model: LawLikelihood) -> Floats:
     """Least squares of the log durations, censored or not."""
     start = np.zeros(model.n_scale + model.v.shape[1])
     log_t = model.rows.log_t
@@ -98,7 +98,7 @@ def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp] | None:
     return None if cluster is None else checks.clusters_of(columns, cluster)
 
 
-def covariance(model: Model, found: Maximum, clusters: NDArray[np.intp] | None) -> Floats:
+def covariance(model: LawLikelihood, found: Maximum, clusters: NDArray[np.intp] | None) -> Floats:
     """The inverse of the observed information; by cluster, with the spread of the clusters' scores between two of them.
 
     The factor G/(G - 1) allows for the scores adding up to 0.
@@ -113,7 +113,7 @@ def covariance(model: Model, found: Maximum, clusters: NDArray[np.intp] | None) 
 
 
 def described(
-    model: Model,
+    model: LawLikelihood,
     found: Maximum,
     outcome: Outcome,
     codings: tuple[Coding, Coding],
@@ -150,7 +150,7 @@ def described(
 
 
 def _coefficients(
-    model: Model,
+    model: LawLikelihood,
     theta: Floats,
     spread: Floats,
     codings: tuple[Coding, Coding],
@@ -161,7 +161,7 @@ def _coefficients(
     n, k = len(model.rows.log_t), model.n_scale
     method = f"{model.family.name} AFT, {'maximum likelihood' if np.isinf(degrees) else 'errors by cluster'}"
     entries = []
-    parts: tuple[tuple[Part, slice, Coding], ...] = (
+    parts: tuple[tuple[LawPart, slice, Coding], ...] = (
         ("scale", slice(0, k), codings[0]),
         ("shape", slice(k, len(theta)), codings[1]),
     )

@@ -143,7 +143,7 @@ class Likelihood(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class LawLikelihood:
     """A family, the rows, and the two design matrices, each with a first column of ones, stored column by column."""
 
     family: Family

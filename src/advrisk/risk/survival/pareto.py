@@ -12,7 +12,7 @@ from typing import Any, Literal
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 
-Answer = Literal["yes", "no", "undecided"]
+Dominance = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def dominates(a: str, b: str, criteria: Sequence[Criterion]) -> bool:
     return min(gains) >= 0 and max(gains) > 0
 
 
-def surely_dominates(a: str, b: str, criteria: Sequence[Criterion]) -> Answer:
+def surely_dominates(a: str, b: str, criteria: Sequence[Criterion]) -> Dominance:
     """The same with the intervals: `no` where b is surely better in something, or a in nothing, all being exact."""
     if any(one.surely_better(b, a) for one in criteria):
         return "no"
@@ -74,7 +74,7 @@ def pareto_set(models: Sequence[str], criteria: Sequence[Criterion]) -> tuple[St
     if not models or not criteria:
         raise RiskError(f"a comparison needs models and criteria, found {len(models)} and {len(criteria)}")
     dominated: dict[str, list[str]] = {model: [] for model in models}
-    answers: dict[str, dict[str, Answer]] = {model: {} for model in models}
+    answers: dict[str, dict[str, Dominance]] = {model: {} for model in models}
     for a, b in permutations(models, 2):
         answers[b][a] = surely_dominates(a, b, criteria)
         if dominates(a, b, criteria):
@@ -82,7 +82,7 @@ def pareto_set(models: Sequence[str], criteria: Sequence[Criterion]) -> tuple[St
     return tuple(_standing(model, tuple(dominated[model]), answers[model]) for model in models)
 
 
-def _standing(model: str, dominated_by: tuple[str, ...], answers: Mapping[str, Answer]) -> Standing:
+def _standing(model: str, dominated_by: tuple[str, ...], answers: Mapping[str, Dominance]) -> Standing:
     """A model is surely dominated if one other surely does it; surely on the front if surely nobody does."""
     open_ = tuple(other for other, answer in answers.items() if answer == "undecided")
     sure = any(answer == "yes" for answer in answers.values()) if dominated_by else not open_

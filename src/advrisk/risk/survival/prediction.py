@@ -94,7 +94,7 @@ def mean_until(time: float) -> Law:
     return law
 
 
-class Scale(NamedTuple):
+class Transform(NamedTuple):
     """A scale on which an estimate is nearly normal: its value, its slope, and the way back."""
 
     to: Callable[[float], float]
@@ -102,15 +102,15 @@ class Scale(NamedTuple):
     back: Callable[[Floats], Floats]
 
 
-LOG = Scale(lambda value: float(np.log(value)), lambda value: 1 / value, lambda scaled: np.asarray(np.exp(scaled)))
-LOG_LOG = Scale(
+LOG = Transform(lambda value: float(np.log(value)), lambda value: 1 / value, lambda scaled: np.asarray(np.exp(scaled)))
+LOG_LOG = Transform(
     lambda value: float(np.log(-np.log(value))),
     lambda value: float(1 / (value * np.log(value))),
     lambda scaled: np.asarray(np.exp(-np.exp(scaled))),
 )
 
 
-def below(limit: float) -> Scale:
+def below(limit: float) -> Transform:
     """The log-odds of what lies between 0 and a limit, so that no interval leaves it."""
     most = limit * (1 - 1e-12)  # where nothing fails in time, rounding may reach the limit
 
@@ -120,10 +120,10 @@ def below(limit: float) -> Scale:
     def slope(value: float) -> float:
         return limit / (min(value, most) * (limit - min(value, most)))
 
-    return Scale(to, slope, lambda scaled: np.asarray(limit / (1 + np.exp(-scaled))))
+    return Transform(to, slope, lambda scaled: np.asarray(limit / (1 + np.exp(-scaled))))
 
 
-def interval(value: float, error: float, quantile: float, scale: Scale) -> tuple[float, float]:
+def interval(value: float, error: float, quantile: float, scale: Transform) -> tuple[float, float]:
     """On that scale, symmetric; back where the value came from."""
     with np.errstate(over="ignore"):
         ends = scale.back(scale.to(value) + quantile * error * abs(scale.slope(value)) * np.array([-1.0, 1.0]))

@@ -8,7 +8,7 @@ import numpy as np
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival.frames import Floats
 
-Part = Literal["scale", "shape"]
+LawPart = Literal["scale", "shape"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Coefficient:
     """Of the scale: positive = longer survival. Of the shape: of log rho, log sigma or log b."""
 
     name: str  # `intercept`, the covariate, or `covariate=level` against the covariate's reference
-    part: Part
+    part: LawPart
     covariate: str | None  # None for an intercept
     reference: str | None  # the level that others are measured against, of text
     unit: float  # of a number: for how much of it `per_unit` is

@@ -15,7 +15,7 @@ from advrisk.risk.survival.durations import Durations
 ATTACK_STRENGTH, DEFENCE_STRENGTH = "attack_strength", "defence_strength"
 DEFENCE, UNDEFENDED = "defence", "none"  # the tag of a defended model, and what stands for it in a bare one
 
-Settings = Mapping[str, Mapping[str, float]]  # arm or model -> what may vary
+ArmSettings = Mapping[str, Mapping[str, float]]  # arm or model -> what may vary
 
 
 def attack_strengths(durations: Durations) -> dict[str, float]:
@@ -48,14 +48,14 @@ def _of_undefended(durations: Durations) -> set[str]:
     return {tag for facts in durations.facts.values() if DEFENCE not in facts.tags for tag in facts.tags}
 
 
-def varying(settings: Settings) -> list[str]:
+def varying(settings: ArmSettings) -> list[str]:
     """The settings that all of them have and that differ; eps before all others."""
     shared = set.intersection(*(set(one) for one in settings.values()))
     differing = sorted(name for name in shared if len({one[name] for one in settings.values()}) > 1)
     return ["eps"] if "eps" in differing else differing
 
 
-def scaled(settings: Settings, kind: str, what: str) -> dict[str, float]:
+def scaled(settings: ArmSettings, kind: str, what: str) -> dict[str, float]:
     """Each one's setting from 0 to 1; all 0 where nothing varies, an error where several settings do."""
     names = varying(settings)
     if len(names) > 1:

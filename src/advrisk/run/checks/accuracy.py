@@ -20,7 +20,7 @@ from advrisk.engine.threads import one_thread
 from advrisk.ledger import Ledger
 from advrisk.plan import size_doubts
 from advrisk.risk.accuracy import Classes, chance_accuracy, is_below, is_far_below, is_near_chance, probability_at_most
-from advrisk.run.checks.miswiring import CLEAR_GAIN, Ask, Trial, other_inputs, other_labels
+from advrisk.run.checks.miswiring import CLEAR_GAIN, Ask, WiringTrial, other_inputs, other_labels
 from advrisk.run.planning import extent_of, splits
 from advrisk.run.redrawing import finite
 from advrisk.run.workbench import Workbench
@@ -154,13 +154,13 @@ class _Examined:
             return f"{answers}, no better than chance ({percent_text(chance, 1)})"
         return ""
 
-    def _looked_for(self, answers: CleanAnswers) -> list[Trial]:
+    def _looked_for(self, answers: CleanAnswers) -> list[WiringTrial]:
         """What is tried where nothing is wrong so far: only labels, if a pass may be charged for."""
         if self.model.capability == "gradients":
             return self._tried(answers, max_s=_LOOKED_FOR_S, most=MOST_LOOKED_FOR)
         return other_labels(answers.predicted, answers.labels)
 
-    def _tried(self, answers: CleanAnswers, *, max_s: float, most: int = MOST_QUERIED) -> list[Trial]:
+    def _tried(self, answers: CleanAnswers, *, max_s: float, most: int = MOST_QUERIED) -> list[WiringTrial]:
         some = answers.some(most)
         given = some.x, some.predicted, some.labels
         return [
@@ -168,7 +168,7 @@ class _Examined:
             *other_inputs(self.ask, *given, self.data, self.spec, max_s=max_s),
         ]
 
-    def _causes(self, tried: list[Trial]) -> str:
+    def _causes(self, tried: list[WiringTrial]) -> str:
         unloaded = "factory" in self.spec.params and "weights" not in self.spec.params
         best = max(tried, key=lambda one: one.after - one.before)
         shown = f"; the best: {best}" if best.after > best.before else ""
@@ -217,7 +217,7 @@ def _surprise(answers: CleanAnswers, expected: float) -> str:
     return f", under which so few would be seen with probability {shown}"
 
 
-def _message(wrong: str, helping: list[Trial], causes: str = "") -> str:
+def _message(wrong: str, helping: list[WiringTrial], causes: str = "") -> str:
     """The complaint, what explains it (without what brings less than half of the best), and the remedy."""
     most = max((one.after for one in helping), default=0.0)
     shown = sorted((one for one in helping if one.after > most / 2), key=lambda one: -one.after)

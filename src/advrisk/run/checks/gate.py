@@ -8,7 +8,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.names import matches
 from advrisk.plan import ConfiguredDetector
 from advrisk.risk.losses import bound_losses
-from advrisk.study import Arm, Ground, Requirement, StudySpec, Target, expanded, parse_requirement, study_ground
+from advrisk.study import Arm, Ground, Requirement, StoppingTarget, StudySpec, expanded, parse_requirement, study_ground
 from advrisk.study.target import GATE, refuse_decision, target_terms
 
 DAMAGE = "damage"
@@ -21,7 +21,7 @@ def refuse_gate(
     detectors: Sequence[ConfiguredDetector],
     *,
     refuses: bool,
-    targets: Sequence[Target] = (),
+    targets: Sequence[StoppingTarget] = (),
 ) -> None:
     """Requirements and targets that speak of models, detectors, sizes or scenarios that the study does not have."""
     if not study.gate and not targets:
@@ -46,7 +46,7 @@ def _attacks(study: StudySpec, arms: Iterable[Arm]) -> list[Arm]:
     return [arm for arm in counted if arm.kind == "attack" and arm.norm == asked.norm]
 
 
-def _refuse_untried(target: Target, ground: Ground, attacks: Sequence[Arm]) -> None:
+def _refuse_untried(target: StoppingTarget, ground: Ground, attacks: Sequence[Arm]) -> None:
     """A margin of what hardly anybody tries: a gate would not take it for known either."""
     tried = [(arm.eps, arm.keep) for arm in attacks]
     for term in target_terms(target, ground) if target.term else ():
@@ -54,7 +54,7 @@ def _refuse_untried(target: Target, ground: Ground, attacks: Sequence[Arm]) -> N
             raise StudyError(f"the target `{target.text}`: {why}; add {UNTRIED}")
 
 
-def _refuse_target(study: StudySpec, target: Target, ground: Ground, required: list[Requirement]) -> None:
+def _refuse_target(study: StudySpec, target: StoppingTarget, ground: Ground, required: list[Requirement]) -> None:
     if study.data.order == "file":
         raise study.where.error(
             ("data", "order"),

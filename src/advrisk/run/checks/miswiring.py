@@ -31,7 +31,7 @@ _PUBLISHED: dict[int, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = 
 
 
 @dataclass(frozen=True)
-class Trial:
+class WiringTrial:
     """Another way to give inputs or to read labels, and the accuracy that was measured with it."""
 
     what: str
@@ -52,7 +52,7 @@ class Trial:
         return f"with {self.what} the accuracy is {percent_text(self.after, 1)} ({self.n} samples)"
 
 
-def other_labels(said: Classes, labels: Classes) -> list[Trial]:
+def other_labels(said: Classes, labels: Classes) -> list[WiringTrial]:
     """Labels one higher or lower, and in the best other order, unless one step explains as much."""
     shift, _ = best_shift(said, labels)
     one = _compared(f"labels one {'higher' if shift > 0 else 'lower'}", said == labels, said == labels + shift)
@@ -64,7 +64,7 @@ def other_labels(said: Classes, labels: Classes) -> list[Trial]:
 
 def other_inputs(
     ask: Ask, x: Inputs, said: Classes, labels: Classes, data: Dataset, spec: ModelSpec, *, max_s: float
-) -> Iterator[Trial]:
+) -> Iterator[WiringTrial]:
     """Inputs given in other ways, one after the other until `max_s` have passed."""
     began = time.monotonic()
     for what, change in _changes(data, spec):
@@ -77,8 +77,8 @@ def other_inputs(
             return
 
 
-def _compared(what: str, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> Trial:
-    return Trial(what, float(before.mean()), float(after.mean()), paired_p_value(before, after), len(before))
+def _compared(what: str, before: NDArray[np.bool_], after: NDArray[np.bool_]) -> WiringTrial:
+    return WiringTrial(what, float(before.mean()), float(after.mean()), paired_p_value(before, after), len(before))
 
 
 def _changes(data: Dataset, spec: ModelSpec) -> Iterator[Change]:

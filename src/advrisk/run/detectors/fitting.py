@@ -30,7 +30,7 @@ from advrisk.run.workbench import Workbench
 from advrisk.study import Arm
 
 MIN_SUCCESSES = 10
-Share = Callable[[float], None]  # receives how much of a piece of work is done, from 0 to 1
+OnProgress = Callable[[float], None]  # receives how much of a piece of work is done, from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def fit_detectors(
         _fit(lesson, crafted[2], bench, on_share)
 
 
-def _fit(lesson: Lesson, given: Examples, bench: Workbench, on_progress: Share) -> None:
+def _fit(lesson: Lesson, given: Examples, bench: Workbench, on_progress: OnProgress) -> None:
     study, one, model = bench.study, lesson.detector, bench.material.models[lesson.model]
     _refuse_too_few(lesson, given, bench)
     part = bench.registries.detectors.get(one.name)
@@ -164,7 +164,7 @@ def examples(
     arms: Sequence[Arm],
     *,
     deadline: float = float("inf"),
-    on_progress: Share = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Examples:
     """The samples of the split `train`, and what the arms made of those that the model had right."""
     names = train_samples(bench)

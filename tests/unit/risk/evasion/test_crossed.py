@@ -11,7 +11,7 @@ from scipy.stats import halfnorm, norm
 from advrisk.risk.evasion import BayesianEvasion, crossed, effects, fit_bayesian
 from advrisk.risk.evasion.answers import Answers
 from advrisk.risk.evasion.crossed import Chains, State, chains_for, crossed_draws, r_hat, start
-from advrisk.risk.evasion.priors import Model
+from advrisk.risk.evasion.priors import AnswerModel
 
 
 def simulated(seed: int, labellers: int, each: int, images: int, spreads: tuple[float, float], width: float) -> dict:
@@ -157,7 +157,7 @@ def test_unperturbed_images_leave_all_but_the_guess_rate_as_it_was() -> None:
     rng, n = np.random.default_rng(0), 400
     answers = Answers(np.zeros(12), np.arange(12) > 0)
     state = start(np.column_stack([np.zeros((n, 2)), np.full((n, 2), 0.1)]), 3, 4, rng)
-    model = Model("log", (0.3, 0.8))
+    model = AnswerModel("log", (0.3, 0.8))
     found = crossed_draws(Chains(answers, np.arange(12) % 3, np.arange(12) % 4, model, state, (True, True), rng))
     at = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
     assert np.quantile(found.threshold, at) == pytest.approx(norm(0.3, 0.8).ppf(at), abs=0.12)
@@ -183,7 +183,7 @@ def test_what_is_kept_of_answers_does_not_grow_with_answers_times_images() -> No
     state: State = start(np.column_stack([np.zeros((2, 2)), np.zeros((2, 2))]), 3, images, rng)
     tracemalloc.start()
     try:
-        Chains(answers, np.arange(n) % 3, of_image, Model("log", (0.0, 1.0)), state, (False, False), rng).sweep(
+        Chains(answers, np.arange(n) % 3, of_image, AnswerModel("log", (0.0, 1.0)), state, (False, False), rng).sweep(
             adapt=True
         )
         _, peak = tracemalloc.get_traced_memory()

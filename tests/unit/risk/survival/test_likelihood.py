@@ -8,7 +8,7 @@ import pytest
 
 from advrisk.risk.survival.families import FAMILIES, family_named
 from advrisk.risk.survival.fitting import starting_point
-from advrisk.risk.survival.likelihood import Model, sorted_rows
+from advrisk.risk.survival.likelihood import LawLikelihood, sorted_rows
 from advrisk.risk.survival.newton import maximise
 
 T = np.array([0.7, 2.0, 5.0, 1.3, 9.0, 1.0, 4.0])
@@ -44,9 +44,9 @@ def log_likelihood(name: str, theta: tuple[mp.mpf, ...], *, intervals: bool) -> 
     return total
 
 
-def model(name: str, *, intervals: bool) -> Model:
+def model(name: str, *, intervals: bool) -> LawLikelihood:
     rows, order = sorted_rows(T, EVENT, LOWER if intervals else None)
-    return Model(family_named(name), rows, X[order], V[order])
+    return LawLikelihood(family_named(name), rows, X[order], V[order])
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -82,7 +82,7 @@ def test_a_narrow_interval_is_the_density_times_its_width(name: str) -> None:
     values = []
     for width in (4e-6, 2e-6, 1e-6, 5e-7):
         rows, order = sorted_rows(T * np.exp(EVENT * width / 2), EVENT, T * np.exp(-width / 2))
-        values.append(Model(family_named(name), rows, X[order], V[order]).at(THETA))
+        values.append(LawLikelihood(family_named(name), rows, X[order], V[order]).at(THETA))
     steps = -np.diff([one.value for one in values])
     assert steps == pytest.approx(EVENT.sum() * np.log(2), rel=1e-7)
     assert values[0].gradient == pytest.approx(values[-1].gradient, rel=1e-4)
@@ -97,7 +97,7 @@ def test_the_climb_ends_at_the_same_place_wherever_it_begins(name: str, interval
     t, lower = (np.ceil(t), np.ceil(t) - 1) if intervals else (t, None)
     rows, order = sorted_rows(t, (np.arange(60) % 3 > 0).astype(float), lower)
     x = np.stack([np.ones(60), rng.uniform(size=60)], axis=1)[order]
-    one = Model(family_named(name), rows, x, np.ones((60, 1)))
+    one = LawLikelihood(family_named(name), rows, x, np.ones((60, 1)))
     starts = (starting_point(one), *(rng.uniform(-6, 6, (12, 3)) * [0.6, 0.6, 0.2]))
     ends = [maximise(one.at, start, longest=one.longest_step) for start in starts]
     assert all(end.converged for end in ends)
