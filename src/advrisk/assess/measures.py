@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
-from advrisk.risk.measures import mean_estimate
+from advrisk.risk.proportion import mean_estimate
 
 # Of the models that the study assesses, at the samples that it evaluates.
 _VALUES = """

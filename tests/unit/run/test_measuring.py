@@ -15,7 +15,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.traits import MeasureTraits
 from advrisk.ledger import Ledger
 from advrisk.parts.measures import measures
-from advrisk.risk.measures import mean_estimate
+from advrisk.risk.proportion import mean_estimate
 from advrisk.run.campaign import run_study
 from advrisk.run.dry import dry_run
 from advrisk.run.options import Options

@@ -14,7 +14,7 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.risk.certificate.betting import look_order
-from advrisk.risk.certificate.evenness import as_even_as_can_be
+from advrisk.risk.certificate.counts import as_even_as_can_be
 
 Population = Literal["as-sampled", "balanced"]
 

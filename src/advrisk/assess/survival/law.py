@@ -18,13 +18,12 @@ from advrisk.core.seeds import generator
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
 from advrisk.risk.survival.choice import FamilyChoice
-from advrisk.risk.survival.durations import COUNTED, Durations
+from advrisk.risk.survival.durations import COUNTED, Durations, default_units
 from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.held_out import calibrated_on_half
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
 from advrisk.risk.survival.records import Curve
-from advrisk.risk.survival.units import default_units
 
 AUTO = "auto"
 TOLERANCE = 0.02  # a law that is off by no more is taken to hold, however little chance alone would do

@@ -1,5 +1,7 @@
-"""How many samples of a calibration set failed: whole numbers, checked before anything is computed from them."""
+"""How many samples of a calibration set failed, checked whole numbers; and how evenly chance makes groups fall."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,3 +78,15 @@ def _whole(name: str, value: ArrayLike) -> Ints:
     except (TypeError, ValueError, OverflowError):
         pass
     raise RiskError(f"{name} must be whole numbers, found {value!r}; give counts, not rates or sums of floats")
+
+
+def as_even_as_can_be(counts: Sequence[int]) -> float:
+    """The probability that n draws from equally frequent groups fall as evenly as n allows.
+
+    With n = q k + r that is n! / (q!^(k-r) (q+1)!^r) k^-n, times the ways to choose the r larger groups. Draws from
+    groups that are not equally frequent fall as evenly even less often.
+    """
+    n, k = sum(counts), len(counts)
+    q, r = divmod(n, k)
+    each = math.lgamma(n + 1) - (k - r) * math.lgamma(q + 1) - r * math.lgamma(q + 2) - n * math.log(k)
+    return min(1.0, math.exp(each + math.log(math.comb(k, r))))

@@ -179,3 +179,23 @@ class Durations:
         zero = np.array([place[sample] for sample in self.zero["sample"][own_zero]], dtype=np.int64)
         np.add.at(failures, zero, 1.0)
         return failures, spent
+
+
+EPS, STEP, STEPS = "eps", "1/255", 255
+_MOST_STEPS = 128  # an eps above half of the range is no matter of grey levels
+
+
+def default_units(
+    durations: Durations, names: Sequence[str], given: Mapping[str, float | str]
+) -> dict[str, float | str]:
+    """The units given, and one grey level, 1/255, for an eps in linf of at most half of [0, 1].
+
+    What is not named is left to the fit: 1 for small whole numbers, else one standard deviation.
+    """
+    units = {name: unit for name, unit in given.items() if name in names}
+    norms = {durations.arms[arm]["norm"] for arm in np.unique(durations.columns["arm"]).tolist()}
+    if EPS in names and EPS not in units and norms == {"linf"}:
+        sizes = durations.columns[EPS]
+        if float(np.max(sizes)) <= _MOST_STEPS / STEPS:
+            units[EPS] = STEP
+    return units

@@ -11,9 +11,8 @@ from advrisk.plan.recipe import recipe_of
 from advrisk.run.dispatch import Dispatcher
 from advrisk.run.recording import record_arms
 from advrisk.run.search.design import first_settings, grid_settings, random_settings
-from advrisk.run.search.racing import can_still_win
 from advrisk.run.search.surrogate import beta_at, next_settings
-from advrisk.run.search.tally import Tally
+from advrisk.run.search.tally import Tally, can_still_win
 from advrisk.run.workbench import Workbench
 from advrisk.study import Arm
 

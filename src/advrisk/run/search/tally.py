@@ -1,4 +1,4 @@
-"""Which samples each cell of a search broke, and of which it has no answer: from the ledger, and as they come in."""
+"""Which samples each cell of a search broke and of which it has no answer, and which settings can still be the worst."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,3 +56,14 @@ class Tally:
     def _is_broken(self, row: Mapping[str, object]) -> bool:
         right = row["criterion"] == "label" or row["clean_prediction"] == self.labels.get(str(row["sample"]))
         return row["outcome"] == "success" and right
+
+
+def can_still_win(greatest: float, others: Sequence[float], *, freeze: int) -> bool:
+    """Whether a setting can still be among the `freeze` worst.
+
+    `greatest` is the largest share of failures that it can reach, `others` the least that each other setting can end
+    with. It is out if `freeze` others end with more than it can reach; a tie is not lost.
+    """
+    if len(others) < freeze:
+        return True
+    return greatest >= sorted(others, reverse=True)[freeze - 1]

@@ -20,8 +20,7 @@ from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.report.search import search_words
 from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
-from advrisk.run.search.racing import can_still_win
-from advrisk.run.search.tally import Tally
+from advrisk.run.search.tally import Tally, can_still_win
 from advrisk.study import study_from
 
 from .conftest import Hill, reach

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from advrisk.risk.certificate.evenness import as_even_as_can_be
+from advrisk.risk.certificate.counts import as_even_as_can_be
 
 
 @pytest.mark.parametrize("counts", [(2, 2), (3, 2), (2, 2, 2), (3, 2, 2), (1, 1, 1, 1)])
