@@ -1,4 +1,4 @@
-"""Which samples each cell of a search broke and of which it has no answer, and which settings can still be the worst."""
+"""What each cell of a search broke and where it has no answer, and which settings can still be the worst."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
