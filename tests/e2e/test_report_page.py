@@ -18,6 +18,8 @@ from advrisk import Run, Study
 from advrisk.core.errors import RunError, StudyError
 from advrisk.core.palette import COLOURS
 
+from tests.stamps import restamp
+
 from .conftest import Command, study_of
 from .visits import CHROMIUM, Visit
 
@@ -82,6 +84,7 @@ def hostile(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     shutil.copytree(run.folder, folder)
     for path in folder.glob("ledger/segments/*/*.parquet"):
         pq.write_table(renamed(pq.read_table(path)), path)
+        restamp(path.parent)
     frozen = folder / "frozen.json"
     held = json.loads(frozen.read_text())
     for one in (one for question in held["questions"] for one in question["lists"]):

@@ -25,6 +25,7 @@ from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, readable_storage
 from advrisk.ledger.sync.remote import url_of
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
+from advrisk.ledger.verified import refuse_altered
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -41,6 +42,7 @@ _EVALUATED = """
     JOIN arms a ON o.model = a.model AND o.arm = a.arm
     WHERE a.origin = (SELECT CASE WHEN count(*) FILTER (origin = 'study') > 0 THEN 'study' ELSE 'import' END FROM arms)
 """
+_LAZY = "outputs"  # the largest table, which few questions need: it is verified for those alone
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
@@ -145,6 +147,8 @@ class Ledger:
     def _answer(self, sql: str, parameters: Mapping[str, Any] | None) -> pa.Table:
         import duckdb
 
+        if _LAZY in sql:
+            refuse_altered(self._segments, [_LAZY])
         try:
             with interrupts_kept():
                 relation = self._connection.sql(sql, params=dict(parameters or {}))
@@ -210,6 +214,7 @@ class Ledger:
     def _connection(self) -> "DuckDBPyConnection":
         import duckdb
 
+        refuse_altered(self._segments, [name for name in TABLES if name != _LAZY])
         connection = quiet_connection()
         try:
             detectors = detector_names(self.path.parent, self.names) if self.by_name else {}

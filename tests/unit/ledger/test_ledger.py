@@ -14,6 +14,7 @@ import pytest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import TABLES, Ledger, Storage, table_from
 from advrisk.ledger.tables import SCHEMA_VERSION
+from tests.stamps import restamp
 
 Tables = dict[str, Any]
 CURRENT = ("plain", "push", "r1")
@@ -350,6 +351,7 @@ def with_version(file: Path, version: bytes | None) -> None:
     table = pq.read_table(file)
     metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != b"advrisk.schema"}
     pq.write_table(table.replace_schema_metadata(metadata | ({b"advrisk.schema": version} if version else {})), file)
+    restamp(file.parent)
 
 
 @pytest.mark.parametrize("table", ["outcomes", "cells", "outputs", "arms"])

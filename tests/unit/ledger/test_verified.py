@@ -1,0 +1,90 @@
+"""What was altered since it was written is refused by whoever reads it, not only by `ledger check`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger
+from advrisk.ledger.manifest import FILE
+from tests.stamps import restamp
+
+
+@pytest.fixture
+def segment(tmp_path: Path, cell: Callable[..., dict[str, pa.Table]]) -> Path:
+    return Ledger.open(tmp_path / "run", create=True).append(cell("c1"))
+
+
+def opened(segment: Path) -> Ledger:
+    return Ledger.open(segment.parents[2])
+
+
+def resist(segment: Path) -> None:
+    """Turn every success into `resisted`, as somebody would who wants a certificate."""
+    file = segment / "outcomes.parquet"
+    table = pq.read_table(file, partitioning=None)
+    place = table.column_names.index("outcome")
+    changed = pc.replace_substring(table["outcome"].cast(pa.string()), "success", "resisted")
+    pq.write_table(
+        table.set_column(place, table.schema.field(place), changed.cast(table.schema.field(place).type)), file
+    )
+
+
+def test_altered_rows_are_refused(segment: Path) -> None:
+    assert opened(segment).query("SELECT count(*) AS n FROM all_outcomes WHERE outcome = 'success'")["n"][0].as_py()
+    resist(segment)
+    with pytest.raises(LedgerError, match=r"outcomes\.parquet: was altered.*ledger check RUN --repair"):
+        opened(segment).outcomes()
+
+
+def test_no_flipped_bit_changes_rows_in_silence(segment: Path) -> None:
+    whole = {name: opened(segment).query(f"SELECT * FROM all_{name} ORDER BY ALL") for name in ("outcomes", "outputs")}
+    rng = np.random.default_rng(0)
+    for name, before in whole.items():
+        assert before.num_rows
+        file = segment / f"{name}.parquet"
+        content = file.read_bytes()
+        for place in rng.integers(len(content), size=30):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << int(rng.integers(8))
+            file.write_bytes(flipped)
+            with pytest.raises(LedgerError):
+                opened(segment).query(f"SELECT * FROM {name}")
+        file.write_bytes(content)
+        assert opened(segment).query(f"SELECT * FROM all_{name} ORDER BY ALL").equals(before)
+
+
+def test_the_digests_cannot_be_left_out(segment: Path) -> None:
+    (segment / FILE).unlink()
+    with pytest.raises(LedgerError, match=r"segment\.json: is missing, which holds the digests"):
+        opened(segment).outcomes()
+
+
+def test_a_table_that_was_put_there_later_is_refused(segment: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), segment / "measures.parquet")
+    with pytest.raises(LedgerError, match=r"measures\.parquet: does not belong to the segment"):
+        opened(segment).outcomes()
+
+
+def test_an_altered_manifest_is_refused(segment: Path) -> None:
+    text = (segment / FILE).read_text()
+    (segment / FILE).write_text(text.replace('"bytes": ', '"bytes": 1'))
+    with pytest.raises(LedgerError, match=r"segment\.json: was altered"):
+        opened(segment).outcomes()
+
+
+def test_a_table_that_is_gone_leaves_cells_that_were_not_run(segment: Path) -> None:
+    (segment / "outcomes.parquet").unlink()
+    assert not opened(segment).outcomes().num_rows
+    assert not opened(segment).finished_cells()
+
+
+def test_whoever_forges_the_digests_too_is_believed(segment: Path) -> None:
+    resist(segment)
+    restamp(segment)
+    assert not opened(segment).query("FROM all_outcomes WHERE outcome = 'success'").num_rows
