@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 from advrisk import Run, Study
+from advrisk.api.status_sections import status_sections
 from advrisk.cli.damage import print_damage
-from advrisk.cli.tables import print_status
 from advrisk.core.errors import StudyError
+from advrisk.render.terminal import print_sections
 from advrisk.run.executors import choice
 from advrisk.testing.ledgers import outcome_rows, output_rows
 
@@ -96,7 +97,7 @@ def test_refusals_stand_beside_the_accuracy(run: Run, capsys: pytest.CaptureFixt
     assert row.clean_accuracy.value == clean.count("resisted") / 24
     assert run.status().clean_rejection["sure"] == row.clean_rejection.value
     print_damage(run.damage())
-    print_status(run.status(), [], run.folder)
+    print_sections(status_sections(run.status()))
     assert capsys.readouterr().out.count("refused") > 1
     assert "clean inputs refused" in run.report().read_text(encoding="utf-8")
 

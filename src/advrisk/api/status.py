@@ -5,16 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from advrisk.api.status_sections import status_sections
 from advrisk.assess.certificate.deciding import is_decided
 from advrisk.assess.damage.clean import clean_shares
-from advrisk.core.names import counted
-from advrisk.core.notebook import html_block, html_table, notebook_html
+from advrisk.core.notebook import notebook_html
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
 from advrisk.ledger.layout import read_samples_left
 from advrisk.ledger.searches import read_searches
 from advrisk.ledger.stopping import Look, Stopping
+from advrisk.render.notebook import sections_html
 from advrisk.report.stopping import stopping_words
 from advrisk.study import StudySpec
 
@@ -127,13 +128,7 @@ class Status(Tabular):
 
 @notebook_html.register
 def _(found: Status) -> str:
-    of = f"{counted(found.n_models, 'model')}, {counted(found.n_arms, 'arm')}, {counted(found.n_samples, 'sample')}"
-    state = [found.rested, "" if found.done else "not finished"] if found.rests or not found.done else ["complete"]
-    head = f"{found.study}: {', '.join(filter(None, state))}; {found.so_far} are done"
-    told = [("outcome", found.outcomes), ("flagged cells", found.flags), ("message", found.messages)]
-    rows = [[what, name, n] for what, held in told for name, n in held.items()]
-    notes = [f"{of}; {found.n_passes:,} passes.", *([found.stopped] if found.stopped else [])]
-    return html_block(head, html_table(["", "what", "number"], rows), notes=notes)
+    return sections_html(list(status_sections(found)))
 
 
 def samples_left(run: "Run") -> int | None:

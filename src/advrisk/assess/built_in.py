@@ -6,6 +6,10 @@ from typing import Any
 
 from advrisk.assess.attacks import sections as attacks
 from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.compare import sections as compare
+from advrisk.assess.compare.records import RunComparison
+from advrisk.assess.gate import sections as gate
+from advrisk.assess.gate.records import GateResult
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
 
@@ -26,5 +30,8 @@ class Question:
 
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
+    "gate": Question(gate.TITLE, GateResult, gate.sections),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }
+# Of two runs, so no part of the report of one.
+COMPARISON = Question(compare.TITLE, RunComparison, compare.sections)

@@ -208,12 +208,13 @@ def run(
     loaded = Study.load(study)
     folder = out or str(Path("runs") / loaded.spec.name)
     if dry_run:
-        from advrisk.cli.tables import print_dry_run
+        from advrisk.cli.tables import dry_run_sections
+        from advrisk.render.terminal import print_sections
 
         given: dict[str, Any] = {"workers": workers, "device": device, "retry_errors": retry_errors, "on": on}
         given |= {"address": address, "target": target or (), "max_passes": max_passes}
         plan = loaded.dry_run(folder, **given)
-        print(json.dumps(vars(plan), indent=2)) if as_json else print_dry_run(plan)
+        print(json.dumps(vars(plan), indent=2)) if as_json else print_sections(dry_run_sections(plan))
         for doubt in [*loaded.doubts(), *plan.doubts]:
             print(f"advrisk: {doubt}", file=sys.stderr)
         return
@@ -235,7 +236,8 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
     Example: advrisk status runs/signs
     """
     from advrisk.api import Run
-    from advrisk.cli.tables import print_status
+    from advrisk.api.status_sections import status_sections
+    from advrisk.render.terminal import print_sections
 
     run = Run.open(folder)
     found, flagged = run.status(), run.flags()
@@ -243,7 +245,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
         facts = found.as_dict() | {"flagged": flagged}
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        print_status(found, flagged, folder)
+        print_sections(status_sections(found, flagged, folder))
 
 
 def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: bool = False, **options: Any) -> int:

@@ -1,14 +1,16 @@
 """Damage, its convergence, attacks, arms and models: ask the run, then print or write the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from advrisk.api import Run
 from advrisk.cli.damage import print_convergence, print_damage, print_selection
 from advrisk.cli.lines import print_part, show_result, shown_part
-from advrisk.cli.tables import print_rows
 from advrisk.core.plain import json_text
+from advrisk.core.sections import Table
+from advrisk.render.terminal import print_sections
 
+Rows = list[dict[str, Any]]
 Asked = Mapping[str, Any]  # norm, arms, thresholds, evasion and detector
 
 
@@ -39,10 +41,10 @@ def show_convergence(run: Run, asked: Asked, *, out_csv: str | None, as_json: bo
     show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
-def show_rows(run: Run, rows: list[dict[str, Any]], *, as_json: bool) -> None:
+def show_rows(run: Run, rows: Rows, table: Callable[[Rows], Table], *, as_json: bool) -> None:
     """A line for each arm or model of a run."""
     if as_json:
         print(json_text(rows))
         return
     print_part(run)
-    print_rows(rows)
+    print_sections([table(rows)]) if rows else print("no rows")

@@ -1,24 +1,23 @@
 """`advrisk gate` and `advrisk compare`: verdicts for pipelines."""
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.completion import run_folders
-from advrisk.cli.options import AsJson, OfCost, OfEps, OfEvasion, OfNorm, RunFolder, sizes_of
+from advrisk.cli.options import AsJson, Details, OfCost, OfEps, OfEvasion, OfNorm, RunFolder, sizes_of
 from advrisk.core.errors import StudyError
 from advrisk.core.files import write_whole
 from advrisk.core.numbers import parse_number
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from advrisk.report.verdicts import Verdicts
+    from advrisk.assess.gate.cases import Verdicts
+    from advrisk.core.sections import Section
 
 CODES = {"pass": DONE, "fail": FAILED, "undecided": UNDECIDED}
-_NARROW = 100
 
 OfJunit = Annotated[
     str | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, which build servers show as tests.")
@@ -42,6 +41,7 @@ def gate(
     strict_flags: Annotated[
         bool, typer.Option("--strict-flags", help="Nothing passes that rests on flagged cells.")
     ] = False,
+    details: Details = False,
     as_json: AsJson = False,
     junit: OfJunit = None,
     markdown: OfMarkdown = None,
@@ -54,13 +54,14 @@ def gate(
     """
     from advrisk.api import Run
     from advrisk.api.gate import refuse_lost_study
-    from advrisk.report.verdicts import gate_verdicts
+    from advrisk.assess.gate.sections import gate_verdicts, sections
 
     given: dict[str, Any] = {"level": level, "evasion": evasion, "cost": cost, "strict_flags": strict_flags}
     run = Run.open(folder)
     refuse_lost_study(run)
     found = run.gate(require, **given)
-    _tell(gate_verdicts(found), found.as_dict(), as_json=as_json, junit=junit, markdown=markdown)
+    files = {"junit": junit, "markdown": markdown}
+    _show(sections(found), gate_verdicts(found), found.as_dict(), details=details, as_json=as_json, **files)
     raise typer.Exit(CODES[found.verdict])
 
 
@@ -82,6 +83,7 @@ def compare(
     ] = None,
     evasion: OfEvasion = None,
     level: OfLevel = None,
+    details: Details = False,
     as_json: AsJson = False,
     junit: OfJunit = None,
     markdown: OfMarkdown = None,
@@ -95,7 +97,7 @@ def compare(
     Example: advrisk compare runs/old runs/new --margin 1%
     """
     from advrisk.api import Run
-    from advrisk.report.verdicts import comparison_verdicts
+    from advrisk.assess.compare.sections import comparison_verdicts, sections
 
     found = Run.open(old).compare(
         Run.open(new),
@@ -107,7 +109,8 @@ def compare(
         evasion=evasion,
         level=level,
     )
-    _tell(comparison_verdicts(found), found.as_dict(), as_json=as_json, junit=junit, markdown=markdown)
+    files = {"junit": junit, "markdown": markdown}
+    _show(sections(found), comparison_verdicts(found), found.as_dict(), details=details, as_json=as_json, **files)
     raise typer.Exit(CODES[found.verdict])
 
 
@@ -134,23 +137,33 @@ def _pairs(written: list[str] | None) -> dict[str, str] | None:
     return found or None
 
 
-def _tell(found: "Verdicts", facts: dict[str, Any], *, as_json: bool, junit: str | None, markdown: str | None) -> None:
-    """To the terminal or as JSON, and to the files that were asked for."""
+def _show(
+    sections: Iterable["Section"],
+    verdicts: "Verdicts",
+    facts: Mapping[str, Any],
+    *,
+    details: bool,
+    as_json: bool,
+    junit: str | None,
+    markdown: str | None,
+) -> None:
+    """Print verdicts as text, JSON or Markdown, and write the files that were asked for."""
+    from advrisk.render.terminal import print_sections
     from advrisk.report.verdicts import junit_xml, verdicts_markdown
 
     printed = markdown == "-"
     if printed and as_json:
         raise StudyError("--json and --markdown - both print; write one of them to a file")
     if junit is not None:
-        _write(junit, junit_xml(found))
+        _write(junit, junit_xml(verdicts))
     if markdown is not None and not printed:
-        _write(markdown, verdicts_markdown(found))
+        _write(markdown, verdicts_markdown(verdicts))
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif printed:
-        print(verdicts_markdown(found), end="")
+        print(verdicts_markdown(verdicts), end="")
     else:
-        print_verdicts(found)
+        print_sections(sections, details=details)
 
 
 def _write(place: str, text: str) -> None:
@@ -158,40 +171,3 @@ def _write(place: str, text: str) -> None:
 
     with output_file(place) as path:
         write_whole(path, text)
-
-
-def print_verdicts(found: "Verdicts") -> None:
-    """A table, or one block for each verdict where there is no room for it."""
-    from rich.console import Console
-
-    from advrisk.render.terminal import indented
-
-    console = Console()
-    _print_cases(console, found)
-    console.print(found.heading, style="bold", markup=False, highlight=False)
-    for case in found.cases:
-        if case.verdict != "pass":
-            told = "; ".join([case.reason, *case.beside])
-            indented(console, f"· {case.name}: {told}", by=0)
-    beside: dict[str, int] = {}
-    for case in found.cases:
-        for text in case.beside if case.verdict == "pass" else ():
-            beside[text] = beside.get(text, 0) + 1
-    for text, n in beside.items():
-        indented(console, f"· pass, but{f' ({n} times)' if n > 1 else ''}: {text}", by=0)
-    for note in found.notes:
-        indented(console, f"· {note}", by=0)
-
-
-def _print_cases(console: "Console", found: "Verdicts") -> None:
-    from advrisk.render.terminal import indented, new_table, plain_cells
-
-    if console.width < _NARROW:
-        for case in found.cases:
-            indented(console, f"{case.word}: {case.name}", by=0)
-            indented(console, case.value, by=4)
-        return
-    table = new_table("verdict", "what", "value")
-    for case in found.cases:
-        table.add_row(*plain_cells([case.word, case.name, case.value]))
-    console.print(table)

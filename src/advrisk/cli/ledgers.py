@@ -123,10 +123,10 @@ def ledger_sql(
 
     Example: advrisk ledger sql runs/signs "SELECT model, outcome, count(*) AS n FROM outcomes GROUP BY ALL"
     """
-    from advrisk.cli.tables import print_rows
     from advrisk.cli.targets import hint_at_rest
     from advrisk.core.plain import json_text
     from advrisk.ledger import Ledger
+    from advrisk.render.terminal import print_rows
 
     ledger = Ledger.open(folder).named()
     rows = ledger.query(query).to_pylist()

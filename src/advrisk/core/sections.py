@@ -22,7 +22,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 
 # A share has one decimal (12.3 %), a risk more where it is small (0.123 %), a weight three digits (0.05 %); a number
-# has three decimals, a magnitude three digits, an amount is of money.
+# has three decimals, a magnitude three digits, what is precise four; an amount is of money.
 Kind = Literal[
     "text",
     "share",
@@ -30,6 +30,7 @@ Kind = Literal[
     "weight",
     "number",
     "magnitude",
+    "precise",
     "distance",
     "count",
     "amount",

@@ -82,6 +82,7 @@ _FORMATS: Mapping[Kind, Callable[[float], str]] = {
     "weight": lambda share: f"{100 * share:.3g} %",
     "number": "{:.3f}".format,
     "magnitude": _to_three,
+    "precise": "{:.4g}".format,
     "distance": size_text,
     "count": "{:,.0f}".format,
     "amount": _amount,

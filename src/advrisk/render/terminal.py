@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -80,6 +80,15 @@ def print_fitting(console: Console, columns: Sequence[str], rows: Sequence[Seque
     console.print(table)
 
 
+def print_rows(rows: Sequence[Mapping[str, Any]], console: Console | None = None) -> None:
+    """Print rows of any names, as of a query; what is null is left out."""
+    console = console or Console()
+    if not rows:
+        indented(console, "no rows", by=0)
+        return
+    print_fitting(console, list(rows[0]), [[_raw(value) for value in row.values()] for row in rows])
+
+
 def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
     """Print text under a heading; lines that it must be broken into are indented further than its first.
 
@@ -125,10 +134,16 @@ def _longest(text: str) -> int:
     return max(map(len, text.split("\n")))
 
 
+def _raw(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def _print_blocks(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for head, *cells in rows:
         indented(console, head, by=2)
-        named = (f"{name}: {_in_one_line(cell)}" for name, cell in zip(columns[1:], cells, strict=True))
+        named = (f"{name}: {_in_one_line(cell)}" for name, cell in zip(columns[1:], cells, strict=True) if cell)
         indented(console, "; ".join(named), by=4)
 
 

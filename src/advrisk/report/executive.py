@@ -12,6 +12,7 @@ from advrisk.assess.certificate.statements import would_take
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.gate.records import GateResult
+from advrisk.assess.gate.sections import gate_counts
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
@@ -30,7 +31,6 @@ from advrisk.report.stopping import level_words, rest_words
 from advrisk.report.summary import damage_name, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
-from advrisk.report.verdicts import gate_counts
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
 from advrisk.risk.indicators.comparison import ScenarioResult
@@ -299,8 +299,6 @@ def _undecided(found: Findings) -> list[str]:
         told += _on_scenario_pairs(indicators, found.samples_left)
     if certificates := _of(found.certificates, CertificateAssessment):
         told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
-    if gate := _of(found.gate, GateResult):
-        told += _few(list(_on_open_requirements(gate)), "more requirements are undecided.")
     told += _said(found, "undecided")
     asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
     asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
@@ -330,12 +328,6 @@ def _on_pairs(damage: DamageAssessment) -> list[str]:
     pairs = [pair for pair in damage.pairs if pair.undecided]
     told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair, damage.samples_left)}." for pair in pairs]
     return _few(told, "more pairs of models are undecided.")
-
-
-def _on_open_requirements(gate: GateResult) -> Iterable[str]:
-    for one in gate.results:
-        if one.verdict == "undecided":
-            yield f"Required, {one.requirement}: {one.reason}{f'; {one.settle}' if one.settle else ''}."
 
 
 def _on_uncertified(found: CertificateAssessment) -> Iterable[str]:

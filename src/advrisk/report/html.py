@@ -38,7 +38,6 @@ from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, what_would_decide
 from advrisk.report.survival import number_text, survival_content
-from advrisk.report.verdicts import gate_content
 from advrisk.risk.convergence import Convergence
 from advrisk.study import StudySpec
 from advrisk.study.questions import title_of
@@ -124,7 +123,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | survival_content(found.survival, places=places)
         | search_content(found.searches)
         | certificate_content(*or_why(found.certificates), places=places)
-        | gate_content(*or_why(found.gate))
         | _findings_content(found)
     )
     return (
@@ -162,8 +160,9 @@ def _page(name: str, title: str, found: Finding | Unanswered) -> dict[str, Any]:
 def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
     """Anchor, title and whether it is there, in the order of the page."""
     damage = shown["assessment"] is not None
+    built_in = [(one["anchor"], one["title"], True) for one in shown["built_in"].values()]
     return [
-        ("gate", "Gate", bool(shown["gate"] or shown["ungated"])),
+        *(one for one in built_in if one[0] != "attacks"),
         ("table", "Decision table", damage or bool(shown["no_damage"])),
         ("curves", "How much it takes", damage),
         ("settling", "Are there enough samples", bool(shown["settled"])),
@@ -175,7 +174,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
-        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items()),
+        *(one for one in built_in if one[0] == "attacks"),
         ("examples", "Examples", bool(shown["examples"])),
         ("health", "Can it be trusted", True),
         ("provenance", "Make it again", True),

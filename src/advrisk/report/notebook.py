@@ -1,12 +1,10 @@
 """What a notebook shows of each answer: its headline in words, and a short table with intervals."""
 
-from advrisk.assess.built_in import QUESTIONS
+from advrisk.assess.built_in import COMPARISON, QUESTIONS
 from advrisk.assess.certificate.records import CertificateAssessment
-from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures.modes import FailureModes
-from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
@@ -27,12 +25,11 @@ from advrisk.report.records import headlines
 from advrisk.report.search import search_words
 from advrisk.report.summary import damage_name, percent
 from advrisk.report.survival import doubt_words, median_text, number_text, survival_headline
-from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
 from advrisk.risk.convergence import DAMAGE, Convergence
 
 _UNTOLD = "nobody asked"
 
-for _question in QUESTIONS.values():
+for _question in (*QUESTIONS.values(), COMPARISON):
     notebook_html.register(_question.result)(
         lambda found, shown=_question.sections: sections_html(list(shown(found, ())))
     )
@@ -57,22 +54,6 @@ def _(found: DamageAssessment) -> str:
         notes.append("Relative damage compares these models: with others the numbers change.")
     notes += [*dict.fromkeys(text for pair in found.pairs for text in pair.conflicts), *found.part, *found.notes]
     return html_block(headline(found), html_table(columns, rows), notes=notes)
-
-
-@notebook_html.register
-def _(found: GateResult) -> str:
-    return _verdicts(gate_verdicts(found))
-
-
-@notebook_html.register
-def _(found: RunComparison) -> str:
-    return _verdicts(comparison_verdicts(found))
-
-
-def _verdicts(found: Verdicts) -> str:
-    rows = [[case.name, case.word, case.value, "; ".join((case.reason, *case.beside))] for case in found.cases]
-    table = html_table(["requirement", "verdict", "value", "why"], rows)
-    return html_block(found.heading, table, notes=list(found.notes))
 
 
 @notebook_html.register

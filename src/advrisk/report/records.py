@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.failures.modes import FailureModes
+from advrisk.assess.gate.sections import gate_headline
 from advrisk.assess.protocol import Finding
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
@@ -27,7 +28,6 @@ from advrisk.report.html import arm_shares
 from advrisk.report.provenance import provenance
 from advrisk.report.summary import findings
 from advrisk.report.survival import survival_headline
-from advrisk.report.verdicts import gate_verdicts
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def headlines(found: Findings) -> list[str]:
     """What a run says, for those who read no further: a sentence or more for each kind of question."""
     told = list(leading(found).sentences)
     told += [] if isinstance(found.survival, str) else [survival_headline(found.survival)]
-    told += [] if isinstance(found.gate, str) else [gate_verdicts(found.gate).heading]
+    told += [] if isinstance(found.gate, str) else [gate_headline(found.gate)]
     told += [] if isinstance(found.certificates, str) else certificate_headlines(found.certificates)
     return told + [one.headline for one in found.answered if one.headline]
 

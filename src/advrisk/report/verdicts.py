@@ -1,142 +1,15 @@
 """Verdicts for pipelines: as JUnit XML, which build servers show as tests, and as Markdown for a pull request."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 from xml.etree import ElementTree
 
-from advrisk.assess.compare.records import Compared, RunComparison
-from advrisk.assess.gate.records import GateResult, Held, Verdict
-from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted, listed
-from advrisk.core.numbers import level_text
+from advrisk.assess.gate.cases import Case, Verdicts
+from advrisk.assess.gate.records import Verdict
 from advrisk.render.marks import code, escaped
 
 # What XML 1.0 cannot hold, however it is written.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS: dict[Verdict, str] = {"pass": "✅", "fail": "❌", "undecided": "❔"}
-
-
-@dataclass(frozen=True)
-class Case:
-    """One verdict, in words."""
-
-    name: str
-    verdict: Verdict
-    word: str  # the verdict as it is called
-    value: str
-    reason: str
-    beside: tuple[str, ...] = ()  # what would settle it, and what to know
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """All of them, with a heading."""
-
-    suite: str  # `advrisk.gate`, `advrisk.compare`
-    heading: str
-    verdict: Verdict
-    cases: tuple[Case, ...]
-    notes: tuple[str, ...] = ()
-
-
-def gate_verdicts(found: GateResult) -> Verdicts:
-    """The requirements of a gate."""
-    return Verdicts(
-        "advrisk.gate",
-        f"Gate of {found.name}: {found.verdict} ({gate_counts(found)})",
-        found.verdict,
-        tuple(_of_requirement(one) for one in found.results),
-        (_on_origin(found), *found.notes),
-    )
-
-
-def _on_origin(found: GateResult) -> str:
-    own = sum(one.origin == "study" for one in found.results)
-    return f"Requirements: {own} of the study, {len(found.results) - own} given beside it."
-
-
-def gate_counts(found: GateResult) -> str:
-    """`3 pass, 1 undecided`."""
-    return ", ".join(f"{n} {verdict}" for verdict, n in found.counts.items() if n)
-
-
-def gate_content(found: GateResult | None, reason: str) -> dict[str, Any]:
-    """What the template shows of a gate."""
-    return {"gate": None if found is None else gate_verdicts(found), "ungated": reason}
-
-
-def comparison_verdicts(found: RunComparison) -> Verdicts:
-    """The numbers of a new run beside those of an old one."""
-    return Verdicts(
-        "advrisk.compare",
-        f"{found.new} against {found.old}: {comparison_headline(found)}",
-        found.verdict,
-        tuple(_of_comparison(one) for one in found.results),
-        (
-            f"Paired on {counted(found.n_samples, 'sample')}; margin {found.margin_text}, level "
-            f"{level_text(found.level)}. p is one-sided: the probability of so good a result if the new one were worse "
-            "by the margin.",
-            *found.notes,
-        ),
-    )
-
-
-def comparison_headline(found: RunComparison) -> str:
-    """In one sentence, without whom it is of."""
-    margin = f" by more than {found.margin_text}" if found.margin else ""
-    deciding = _named([one for one in found.results if one.verdict == found.verdict], found)
-    return {
-        "identical": "identical: the same model",
-        "better": f"better in {_named(found.improved, found)}, and in nothing worse{margin}",
-        "worse": f"worse{margin} in {deciding}",
-        "undecided": f"undecided whether it is worse{margin} in {deciding}",
-    }.get(found.word, f"{found.word}{margin}")
-
-
-def _named(results: Sequence[Compared], found: RunComparison) -> str:
-    """The numbers, with their models where several pairs were compared; what could not be compared comes last."""
-    several = len({(one.old, one.new) for one in found.results}) > 1
-    names = [
-        f"{one.label if several else one.quantity}{' (not compared)' if one.worse_by is None else ''}"
-        for one in sorted(results, key=lambda one: one.worse_by is None)
-    ]
-    return listed(names)
-
-
-def _of_requirement(one: Held) -> Case:
-    settle = (one.settle,) if one.settle else ()
-    return Case(
-        one.requirement,
-        one.verdict,
-        one.verdict,
-        estimate_text(one.estimate),
-        one.reason,
-        (*settle, *one.cautions),
-    )
-
-
-def _of_comparison(one: Compared) -> Case:
-    p = "" if one.p is None else f", p {one.p:.2g}" if one.p >= 0.0001 else ", p < 0.0001"
-    value = (
-        f"{estimate_text(one.old_value)} -> {estimate_text(one.new_value)}; worse by {estimate_text(one.worse_by)}{p}"
-        if one.worse_by is not None
-        else estimate_text(None)
-    )
-    settle = (one.settle,) if one.settle else ()
-    return Case(one.label, one.verdict, one.word, value, one.reason, (*settle, *one.cautions))
-
-
-def estimate_text(found: Estimate | None) -> str:
-    """`0.046 [0.029, 0.068]`, a count, or yes and no."""
-    if found is None:
-        return "–"
-    if found.method == "certificate":
-        return "yes" if found.value else "no"
-    if found.method == "count":
-        return f"{found.value:,.0f}"
-    return f"{found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
 
 
 def junit_xml(found: Verdicts) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from advrisk.cli.findings import show_convergence, show_damage, show_rows
+from advrisk.cli.tables import arm_table, model_table
 from advrisk.ledger.views import ALL
 
 ASKED = {"norm": "l2", "arms": ["pgd*"], "thresholds": [0.1], "evasion": None, "detector": None}
@@ -47,8 +48,8 @@ class Part:
     [
         ("damage", lambda run: show_damage(run, ASKED, **PAID, **SHOWN), ASKED | PAID),
         ("convergence", lambda run: show_convergence(run, ASKED, **SHOWN), ASKED),
-        ("arms", lambda run: show_rows(run, run.arms(arms=["pgd*"]), as_json=True), {"arms": ["pgd*"]}),
-        ("models", lambda run: show_rows(run, run.models(), as_json=True), {}),
+        ("arms", lambda run: show_rows(run, run.arms(arms=["pgd*"]), arm_table, as_json=True), {"arms": ["pgd*"]}),
+        ("models", lambda run: show_rows(run, run.models(), model_table, as_json=True), {}),
     ],
 )
 def test_each_word_asks_for_its_own_thing(

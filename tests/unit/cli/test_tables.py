@@ -1,15 +1,16 @@
 """What the terminal shows: whole, and readable where it is narrow."""
 
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 from advrisk.api.parts import describe_parts
-from advrisk.api.status import Status
-from advrisk.cli.tables import print_parts, print_rows, print_status
+from advrisk.cli.tables import arm_table, dry_run_sections, model_table, print_parts
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES
+from advrisk.core.values import value_text
 from advrisk.engine import Trust
+from advrisk.render.terminal import print_sections
+from advrisk.run.dry import DryRun
 
 
 @pytest.fixture(autouse=True)
@@ -58,52 +59,57 @@ def test_what_an_attack_needs_is_said() -> None:
     ]
 
 
-def test_flags_are_listed_the_worst_first_and_not_without_end(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [_flagged("zero-gradients", f"pgd-{n}", n_flagged=n, share=0.2) for n in range(1, 12)]
-    rows.append(_flagged("random-model", "fgsm", n_flagged=12, share=None))
-    print_status(_status({"zero-gradients": 66, "random-model": 12}), rows, Path("runs/signs"))
-    lines = capsys.readouterr().out.splitlines()
-    arms = [line.split(":")[0].strip() for line in lines if line.startswith("  plain, ")]
-    assert arms == [f"plain, pgd-{n}" for n in range(11, 3, -1)] + ["plain, fgsm"]
-    shown = " ".join(" ".join(lines).split())
-    assert "zero-gradients, 66 flagged cells, 11 attack-model pairs: gradients were zero in every feature" in shown
-    assert "plain, pgd-11: 11 of 12 cells, in which 20 % of the gradients were zero plain, pgd-10: 10" in shown
-    assert "and 3 more arms: advrisk status runs/signs --json lists all" in shown
-    assert shown.endswith("plain, fgsm: 12 of 12 cells")
-    assert max(map(len, lines)) <= 60
-
-
 def test_every_share_in_the_ledger_is_said_of_something() -> None:
     assert {field.name.replace("_", "-") for field in fields(Trust)} == SHARES.keys() - {BLACK_BOX}
     assert SHARES.keys() <= FLAGS.keys()
-
-
-def _flagged(flag: str, arm: str, *, n_flagged: int, share: float | None) -> dict[str, object]:
-    return {"flag": flag, "model": "plain", "arm": arm, "n_flagged": n_flagged, "n_cells": 12, "share": share}
-
-
-def _status(flags: dict[str, int]) -> Status:
-    return Status("signs", 1, 0, 12, 9, 12, 12, outcomes={}, flags=flags, messages={}, n_passes=9, n_imported=0)
 
 
 def _part(**changes: object) -> dict[str, object]:
     return {"name": "mine", "summary": "", "use_when": "tests", "facts": [], "parameters": []} | changes
 
 
-def test_rows_too_wide_for_the_terminal_are_blocks_without_folded_words(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    row = {"model": "noisy", "digest": "cb242282197ca0c368f6b79a71aa8fef", "capability": "gradients", "cost": None}
-    row |= {"input_shape": [1, 28, 28], "train_s": 30.0771, "tags": '{"defence": "gauss-out", "sigma": 0.5}'}
-    monkeypatch.setenv("COLUMNS", "80")
-    print_rows([row, row])
+def test_arms_and_models_are_tables_with_units() -> None:
+    row = {"arm": "pgd", "model": "plain", "share": 1 / 3, "kind": "attack", "origin": "study", "n": 24, "errors": 0}
+    table = arm_table([row | {"passes": 836.79}, row | {"share": None, "passes": None}])
+    texts = [[value_text(*pair) for pair in zip(one, table.columns, strict=True)] for one in table.rows]
+    assert texts[0] == ["pgd", "plain", "33.3 %", "attack", "study", "24", "0", "837"]
+    assert [texts[1][2], texts[1][-1]] == ["–", "–"]
+    about = {"model": "noisy", "digest": "cb24", "capability": "gradients", "n_classes": 10, "random": False}
+    about |= {"input_shape": [1, 28, 28], "train_s": 30.0771, "train_samples": 9, "tags": '{"sigma": 0.5}'}
+    table = model_table([about | {"train_process_s": None, "train_cost": None}])
+    assert "train_cost" not in [column.name for column in table.columns], "nobody knows it"
+    shown = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
+    assert shown == about | {"input_shape": "[1, 28, 28]"}
+
+
+def test_a_plan_says_what_it_costs_and_what_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = DryRun(
+        n_cells=56,
+        n_skipped=2,
+        n_rows=2800,
+        n_forward=90_400,
+        n_backward=54_000,
+        seconds=12,
+        workers=2,
+        by_arm={"clean": 400, "pgd-linf": 39_600},
+        by_model={},
+        uncounted=["art-l2"],
+        lessons=("lid to plain",),
+        by_measure={"clever": (3000, 2000)},
+        look_levels={"decided": 0.992},
+        looks=(32, 1048),
+    )
+    print_sections(dry_run_sections(plan))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
-    assert lines[0] == "noisy"
-    assert max(map(len, lines)) <= 80
-    text = " ".join(" ".join(lines).split())
-    assert "digest cb242282197ca0c368f6b79a71aa8fef; capability gradients; input_shape [1, 28, 28]; train_s" in text
-    monkeypatch.setenv("COLUMNS", "200")
-    print_rows([row, row])
-    wide = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in wide if "noisy" in line] == [["noisy", row["digest"]]] * 2
+    assert max(map(len, lines)) <= 60
+    shown = " ".join(" ".join(lines).split())
+    for text in (
+        "56 cells to run (2 done already), 2800 rows, at most 90.4k forward and 54.0k backward passes.",
+        "About 12 s with 2 workers",
+        "It stops once `decided` at 99.2 % is known: it looks after 32, 1,048 samples.",
+        "clever takes 3.0k forward and 2.0k backward passes",
+        "detectors must learn, which is not in these numbers: lid to plain.",
+        "clean 400 pgd-linf 39,600 art-l2 not known",
+        "The passes of 1 arm are not known before they run",
+    ):
+        assert text in shown

@@ -27,7 +27,7 @@ from advrisk.render.markdown import MOST_ROWS, markdown_lines
 from advrisk.render.notebook import sections_html
 from advrisk.render.page import page_figures, page_finding
 from advrisk.render.records import arrow_tables, table_rows, tables_record
-from advrisk.render.terminal import print_sections
+from advrisk.render.terminal import print_rows, print_sections
 from advrisk.report.csv_files import write_folder
 
 EVIL = "<b>|`x`</b> [red]"
@@ -171,3 +171,22 @@ def test_names_for_machines():
     assert slug("robust accuracy at 8/255") == "robust_accuracy_at_8_255"
     assert headline_of(SECTIONS) == "plain is the least bad."
     assert headline_of([TABLE]) == ""
+
+
+def test_rows_of_a_query_are_a_table_or_blocks_without_folded_words():
+    row = {"model": "noisy", "digest": "cb242282197ca0c368f6b79a71aa8fef", "capability": "gradients", "cost": None}
+    row |= {"input_shape": [1, 28, 28], "train_s": 30.0771, "tags": '{"sigma": 0.5}', "a_low": 1, "a": EVIL}
+
+    def shown(width: int) -> list[str]:
+        console = Console(file=io.StringIO(), width=width)
+        print_rows([row, row], console)
+        return console.file.getvalue().splitlines()
+
+    narrow = shown(80)
+    assert narrow[: len(narrow) // 2] == narrow[len(narrow) // 2 :]
+    assert narrow[0] == "  noisy"
+    assert max(map(len, narrow)) <= 80
+    text = " ".join(" ".join(narrow).split())
+    assert "digest: cb242282197ca0c368f6b79a71aa8fef; capability: gradients; input_shape: [1, 28, 28]; train_s" in text
+    assert f"a: {EVIL}" in text
+    assert [line.split()[:2] for line in shown(200) if "noisy" in line] == [["noisy", row["digest"]]] * 2

@@ -6,16 +6,12 @@ from xml.etree import ElementTree
 import pytest
 
 from advrisk.assess.compare import Compared, RunComparison
+from advrisk.assess.compare.sections import comparison_verdicts
 from advrisk.assess.gate import GateResult, Held
+from advrisk.assess.gate.cases import Verdicts
+from advrisk.assess.gate.sections import gate_verdicts
 from advrisk.core.estimate import Estimate
-from advrisk.report.verdicts import (
-    Verdicts,
-    comparison_headline,
-    comparison_verdicts,
-    gate_verdicts,
-    junit_xml,
-    verdicts_markdown,
-)
+from advrisk.report.verdicts import junit_xml, verdicts_markdown
 
 NASTY = 'a|b `c` ``d`` <script>alert("1")</script> @everyone\n## *x* _y_ [z](javascript:0) \x00\x1b[31m\ud800 ‮ & "q"'
 
@@ -92,21 +88,3 @@ def test_a_comparison_as_junit_and_markdown() -> None:
     assert "p 0.9" in text
     (case,) = ElementTree.fromstring(junit_xml(found)).iter("failure")
     assert case.get("type") == "worse"
-
-
-def test_a_comparison_names_what_decides_it() -> None:
-    def row(model: str, quantity: str, verdict: str, worse_by: float | None) -> Compared:
-        known = (None,) * 3 if worse_by is None else (estimate(0.8), estimate(0.8 - worse_by), estimate(worse_by))
-        return Compared(model, model, quantity, *known, 0.02, verdict, "why")  # type: ignore[arg-type]
-
-    def said(*rows: Compared, improved: tuple[Compared, ...] = ()) -> str:
-        return comparison_headline(RunComparison("old", "new", 0.02, 0.95, 1, {}, rows, improved=improved))
-
-    clean, robust = row("a", "clean accuracy", "fail", 0.1), row("a", "robust accuracy at 8/255", "pass", -0.1)
-    assert said(clean, robust) == "worse by more than 2 % in clean accuracy"
-    assert said(clean, row("b", "clean accuracy", "pass", 0)) == "worse by more than 2 % in a: clean accuracy"
-    assert said(robust, improved=(robust,)).startswith("better in robust accuracy at 8/255, and in nothing worse")
-    lost = row("a", "attacks of the old run", "undecided", None)
-    assert said(lost, row("a", "damage", "undecided", 0.0)) == (
-        "undecided whether it is worse by more than 2 % in damage and attacks of the old run (not compared)"
-    )

@@ -47,8 +47,12 @@ class Compared:
     @property
     def label(self) -> str:
         """`trades: robust accuracy at 0.1`."""
-        model = self.new if self.old == self.new else f"{self.old} -> {self.new}"
-        return f"{model}: {self.quantity}"
+        return f"{self.models}: {self.quantity}"
+
+    @property
+    def models(self) -> str:
+        """`plain -> trades`, or the one name of both."""
+        return self.new if self.old == self.new else f"{self.old} -> {self.new}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

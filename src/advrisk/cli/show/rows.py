@@ -12,9 +12,10 @@ def arms(
     """
     from advrisk.api import Run
     from advrisk.cli.findings import show_rows
+    from advrisk.cli.tables import arm_table
 
     run = Run.open(folder).part(where=where).part(models=model)
-    show_rows(run, run.arms(arms=arm), as_json=as_json)
+    show_rows(run, run.arms(arms=arm), arm_table, as_json=as_json)
 
 
 def models(folder: RunFolder, model: OfModels = None, as_json: AsJson = False) -> None:
@@ -24,6 +25,7 @@ def models(folder: RunFolder, model: OfModels = None, as_json: AsJson = False) -
     """
     from advrisk.api import Run
     from advrisk.cli.findings import show_rows
+    from advrisk.cli.tables import model_table
 
     run = Run.open(folder).part(models=model)
-    show_rows(run, run.models(), as_json=as_json)
+    show_rows(run, run.models(), model_table, as_json=as_json)

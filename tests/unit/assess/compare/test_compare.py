@@ -10,10 +10,10 @@ import pytest
 
 from advrisk import Run
 from advrisk.api.paired import doubt
+from advrisk.assess.compare.sections import comparison_verdicts
 from advrisk.assess.gate import Measured
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.report.verdicts import comparison_verdicts
 from advrisk.risk.paired_share import at_least, share_difference
 from advrisk.risk.proportion import proportion
 

@@ -1,0 +1,77 @@
+"""What is shown of how far a run is: what is done, how its rows ended, and what in it is not to be trusted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from advrisk.core.flags import FLAGS, SHARES, flagged_text
+from advrisk.core.names import counted
+from advrisk.core.numbers import percent_text
+from advrisk.core.sections import Column, Headline, Section, Table, Text
+
+if TYPE_CHECKING:
+    from advrisk.api.status import Status
+
+_MOST_FLAGGED = 8  # arms listed for each flag
+
+
+def status_sections(
+    state: "Status", flagged: Sequence[Mapping[str, Any]] = (), folder: str = "RUN"
+) -> Iterator[Section]:
+    """How far a run is; `flagged` are the rows of `Run.flags()`, `folder` is where commands find the run."""
+    yield Headline(_headline(state))
+    yield Text(tuple(_progress(state)))
+    yield Table("Outcomes", (Column("outcome"), Column("rows", "count")), tuple(state.outcomes.items()))
+    columns = (Column("model"), Column("correct", "share"), Column("refused", "share"))
+    clean = ((model, state.clean_accuracy[model], share) for model, share in state.clean_rejection.items())
+    yield Table("Clean inputs, correct or refused", columns, tuple(clean))
+    yield from _flags(state, flagged, folder)
+    if state.messages:
+        lines = (f"{count} × {message}" for message, count in state.messages.items())
+        again = f"Try again with: advrisk run … --out {folder} --retry-errors"
+        yield Text((*lines, again), "Errors and timeouts")
+
+
+def _headline(state: "Status") -> str:
+    parts = [state.rested + "; " if state.rests else "", counted(state.n_models, "model")]
+    parts += [f", {counted(state.n_surrogates, 'surrogate')}" if state.n_surrogates else ""]
+    parts += [f", {counted(state.n_arms, 'arm')}"]
+    parts += ["" if state.rests else f", {counted(state.n_samples, 'sample')}"]
+    return f"{state.study}: {''.join(parts)}"
+
+
+def _progress(state: "Status") -> Iterator[str]:
+    if state.n_cells_expected:
+        resume = ": run the same command again to resume"
+        yield f"{state.so_far} done{': complete' if state.complete else ' on these samples' if state.done else resume}"
+    if state.stopped:
+        yield state.stopped
+    if state.n_imported:
+        yield f"{state.n_imported:,} rows imported"
+    yield f"{state.n_passes:,} passes"
+    if state.elsewhere:
+        rows = ", ".join(f"{name} {count}" for name, count in state.elsewhere.items())
+        yield f"on the tuning and calibration splits, which no other assessment counts: {rows}"
+
+
+def _flags(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: str) -> Iterator[Section]:
+    """What was flagged and what that means; then where, as far as `flagged` says it."""
+    by_flag = {flag: [row for row in flagged if row["flag"] == flag] for flag in state.flags}
+    columns = (Column("flag"), Column("raised"), Column("meaning"))
+    rows = (
+        (flag, flagged_text(own) if own else counted(state.flags[flag], "flagged cell"), FLAGS.get(flag, ""))
+        for flag, own in by_flag.items()
+    )
+    yield Table("Flags", columns, tuple(rows))
+    for flag, own in by_flag.items():
+        if own:
+            yield Text(tuple(_where(flag, own, folder)), flag)
+
+
+def _where(flag: str, rows: Sequence[Mapping[str, Any]], folder: str) -> Iterator[str]:
+    """Where a flag was raised, the worst first."""
+    worst = sorted(rows, key=lambda row: (row["n_flagged"] / row["n_cells"], row["share"] or 0.0), reverse=True)
+    for row in worst[:_MOST_FLAGGED]:
+        share = "" if row["share"] is None else f", in which {percent_text(row['share'])} {SHARES[flag]}"
+        yield f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
+    if (n_more := len(rows) - _MOST_FLAGGED) > 0:
+        yield f"and {counted(n_more, 'more arm')}: advrisk status {folder} --json lists all"

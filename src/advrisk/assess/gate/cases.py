@@ -1,0 +1,82 @@
+"""Verdicts in words, of requirements or of two runs: for their tables, and for files that pipelines read."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from advrisk.assess.gate.records import Verdict
+from advrisk.core.estimate import Estimate
+from advrisk.core.sections import Cell, Column, Plain, Section, Table, Text, Value
+from advrisk.core.values import number_text, value_text
+
+MEASURED = Column("value", "precise")
+_VERDICT, _WHY = Column("verdict"), Column("why", detail=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One verdict, in words."""
+
+    name: str
+    verdict: Verdict
+    word: str  # the verdict as it is called
+    value: str
+    reason: str
+    beside: tuple[str, ...] = ()  # what would settle it, and what to know
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """All of them, with a heading."""
+
+    suite: str  # `advrisk.gate`, `advrisk.compare`
+    heading: str
+    verdict: Verdict
+    cases: tuple[Case, ...]
+    notes: tuple[str, ...] = ()
+
+
+def measured(estimate: Estimate | None) -> Plain:
+    """What a table shows of it: a count and a yes or no have no interval."""
+    if estimate is None:
+        return None
+    if estimate.method == "certificate":
+        return number_text(estimate.value, "flag")
+    return number_text(estimate.value, "count") if estimate.method == "count" else estimate
+
+
+def measured_text(estimate: Estimate | None) -> str:
+    """`0.046 [0.029, 0.068]`, a count, or yes and no."""
+    return value_text(measured(estimate), MEASURED)
+
+
+def verdict_sections(
+    title: str, columns: tuple[Column, ...], rows: Sequence[tuple[Value, ...]], of: Verdicts
+) -> Iterator[Section]:
+    """A table of `rows`, each with its verdict second and why last; below it, what is open and what to know.
+
+    The first of `columns` names what was decided, the others are of what was measured.
+    """
+    first, *others = columns
+    whole = (
+        (name, _verdict(case), *values, Cell(case.reason, case.beside))
+        for (name, *values), case in zip(rows, of.cases, strict=True)
+    )
+    yield Table(title, (first, _VERDICT, *others, _WHY), tuple(whole), of.notes)
+    if sentences := (*_open(of.cases), *_cautions(of.cases)):
+        yield Text(sentences)
+
+
+def _verdict(case: Case) -> Cell:
+    return Cell(case.word, mark="best" if case.verdict == "pass" else "")
+
+
+def _open(cases: Sequence[Case]) -> list[str]:
+    """Each that does not pass, and what would settle it."""
+    return [f"{case.name}: {'; '.join((case.reason, *case.beside))}." for case in cases if case.verdict != "pass"]
+
+
+def _cautions(cases: Sequence[Case]) -> list[str]:
+    """What to know of those that pass, each said once."""
+    counts = Counter(text for case in cases if case.verdict == "pass" for text in case.beside)
+    return [f"Beside what passes{f' ({n} times)' if n > 1 else ''}: {text}." for text, n in counts.items()]

@@ -1,0 +1,67 @@
+"""What is shown of a gate: every requirement with its verdict, and what would settle those that are undecided."""
+
+from collections.abc import Iterator, Sequence
+
+from advrisk.assess.gate.cases import MEASURED, Case, Verdicts, measured, measured_text, verdict_sections
+from advrisk.assess.gate.records import GateResult, Held
+from advrisk.core.sections import Column, Headline, Section, Summary, Text
+
+TITLE = "Gate"
+_HOW = (
+    "What the study requires. The interval decides, not the value: a requirement passes if its whole interval does, "
+    "fails if none of it does, and is undecided otherwise. The gate passes only if every requirement does."
+)
+_MOST = 4  # requirements that the executive summary lists one by one
+
+
+def sections(result: GateResult, models: Sequence[str] = ()) -> Iterator[Section]:
+    """Every requirement, in the order of the study."""
+    del models
+    yield Headline(gate_headline(result))
+    if undecided := _undecided(result):
+        yield Summary("undecided", undecided)
+    yield Text((_HOW,), how=True)
+    rows = [(one.requirement, measured(one.estimate)) for one in result.results]
+    yield from verdict_sections("Requirements", (Column("requirement"), MEASURED), rows, gate_verdicts(result))
+
+
+def gate_verdicts(result: GateResult) -> Verdicts:
+    """The requirements of a gate."""
+    return Verdicts(
+        "advrisk.gate",
+        gate_headline(result),
+        result.verdict,
+        tuple(_case(one) for one in result.results),
+        (_on_origin(result), *result.notes),
+    )
+
+
+def gate_headline(result: GateResult) -> str:
+    """`Gate of signs: undecided (3 pass, 1 undecided)`."""
+    return f"Gate of {result.name}: {result.verdict} ({gate_counts(result)})"
+
+
+def gate_counts(result: GateResult) -> str:
+    """`3 pass, 1 undecided`."""
+    return ", ".join(f"{n} {verdict}" for verdict, n in result.counts.items() if n)
+
+
+def _on_origin(result: GateResult) -> str:
+    own = sum(one.origin == "study" for one in result.results)
+    return f"Requirements: {own} of the study, {len(result.results) - own} given beside it."
+
+
+def _case(one: Held) -> Case:
+    beside = ((one.settle,) if one.settle else ()) + one.cautions
+    return Case(one.requirement, one.verdict, one.verdict, measured_text(one.estimate), one.reason, beside)
+
+
+def _undecided(result: GateResult) -> tuple[str, ...]:
+    """The first requirements that are undecided, and how many there are beyond."""
+    sentences = [
+        f"Required, {one.requirement}: {one.reason}{f'; {one.settle}' if one.settle else ''}."
+        for one in result.results
+        if one.verdict == "undecided"
+    ]
+    n_more = len(sentences) - _MOST
+    return (*sentences[:_MOST], *([f"{n_more} more requirements are undecided."] if n_more > 0 else []))
