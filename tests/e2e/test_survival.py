@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from advrisk.report.survival import number_text, survival_headline
 
 from advrisk import Run, Study
 from advrisk.cli import main
 from advrisk.core.errors import RiskError, StudyError
-from advrisk.report.survival import number_text, survival_headline
 
 from .conftest import study_of
 from .visits import CHROMIUM, Visit

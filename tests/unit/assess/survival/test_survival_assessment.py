@@ -8,13 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import t
-
-from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
-from advrisk.assess.survival.money import NO_SECONDS, NO_TRAINING, Hardware
-from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate
-from advrisk.ledger import Ledger, table_from
 from advrisk.report.survival import (
     cost_words,
     left_out_words,
@@ -27,6 +20,13 @@ from advrisk.report.survival import (
     verdict_text,
 )
 from advrisk.report.survival_laws import coefficient_table, factor_names
+from scipy.stats import t
+
+from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.assess.survival.money import NO_SECONDS, NO_TRAINING, Hardware
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.ledger import Ledger, table_from
 from advrisk.risk.proportion import proportion
 from advrisk.risk.survival.durations import NoDurationsError
 
