@@ -280,7 +280,7 @@ class TestInBrowser:
     @pytest.mark.slow
     def test_what_hovers_over_figures_is_text_too(self, browser: Any, hostile: Run) -> None:
         page = Visit(browser, hostile.report()).page
-        for name in ("curves", "damage", "arms", "survival curves"):
+        for name in ("curves", "damage", "arms", "survival survival_curves"):
             place = page.locator(f"[data-figure='{name}']")
             place.scroll_into_view_if_needed()
             box = place.locator(".nsewdrag").first.bounding_box()

@@ -86,8 +86,8 @@ def _models(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
         "A line falls when samples break; the higher it stays, the longer the model survives. Solid steps are what was "
         f"seen, up to where the first of the attacks gave up{'; dashed lines are the fitted law' if found.law else ''}."
     )
-    more = len(found.models) - MOST_MODELS
-    yield Text((steps, *([f"{more} more models stand in the table only."] if more > 0 else [])), how=True)
+    some = [f"The first {MOST_MODELS} models are drawn."] if len(found.models) > MOST_MODELS else []
+    yield Text((steps, *some), how=True)
     about = "Share of samples not broken yet, over the work of the attack, for each model."
     yield Figure("Survival curves", survival_curves(found, _shown(found), places=places), about)
     if words := row_words(found):

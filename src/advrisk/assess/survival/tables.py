@@ -70,13 +70,13 @@ def probability_table(found: SurvivalAssessment) -> Table:
     spans = [f"one {found.durations.one_unit}" if time == 1 else f"{time:.4g} {found.unit}" for time in times]
     columns = [Column(f"{failure}, within {span}", "risk") for failure in _FAILURES for span in spans]
     rows = (
-        (
-            one.model,
-            *(rate and rate.probability(time) for rate in (one.benign, one.adversarial) for time in one.times),
-        )
-        for one in found.models
+        (one.model, *_probabilities(one.benign, times), *_probabilities(one.adversarial, times)) for one in found.models
     )
     return Table("Probability of at least one failure", (_MODEL, *columns), tuple(rows))
+
+
+def _probabilities(rate: Rate | None, times: Sequence[float]) -> list[Estimate | None]:
+    return [None if rate is None else rate.probability(time) for time in times]
 
 
 def factor_table(found: SurvivalAssessment, factors: Sequence[AccelerationFactor]) -> Table:
