@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from advrisk.assess.survival.words import ON_BROKEN, choice_text
+from advrisk.assess.survival.rows import choice_text
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.proportion import proportion
@@ -37,6 +37,10 @@ from studies.survival_networks import (
 )
 from studies.text import NOTHING, band_text, number_text, p_text, table, wrapped
 
+_ON_BROKEN = (
+    "A model is called broken where training on one sample took at least {factor:g} times as long as breaking one "
+    "does, also if the fitted law is followed beyond where attacks gave up, and both intervals say so."
+)
 _TITLES = {PASSES: "forward passes", SECONDS: "processor seconds"}
 READINGS = (Reading(PASSES, unit="sample"), Reading(SECONDS, unit="sample"), Reading(SECONDS, True, "sample"))
 
@@ -318,7 +322,7 @@ def costs(found: Findings) -> list[str]:
         "Training for each sample, against breaking one: mean passes by the fit, up to the longest attack, times the",
         "processor time of a pass; and the same with the law beyond that limit.",
     ]
-    return lines + table(head, rows) + wrapped([ON_BROKEN.format(factor=BROKEN_FACTOR)])
+    return lines + table(head, rows) + wrapped([_ON_BROKEN.format(factor=BROKEN_FACTOR)])
 
 
 def training_s(found: Findings, models: Sequence[str]) -> float:

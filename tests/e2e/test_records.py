@@ -250,7 +250,7 @@ class TestFigures:
     def test_they_are_those_of_the_report(self, everything: Run, little: Run) -> None:
         figures = everything.figures()
         page = everything.report().read_text(encoding="utf-8")
-        assert {"damage", "curves", "arms", "survival curves"} < set(figures)
+        assert {"damage", "curves", "arms", "survival survival_curves"} < set(figures)
         for name, figure in figures.items():
             assert json.dumps(name) in page, name
             assert name == name.strip(), name

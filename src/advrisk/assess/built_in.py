@@ -10,6 +10,8 @@ from advrisk.assess.compare import sections as compare
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.gate import sections as gate
 from advrisk.assess.gate.records import GateResult
+from advrisk.assess.survival import sections as survival
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
 
@@ -31,6 +33,7 @@ class Question:
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
     "gate": Question(gate.TITLE, GateResult, gate.sections),
+    "survival": Question(survival.TITLE, SurvivalAssessment, survival.sections, survival.quantities),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }
 # Of two runs, so no part of the report of one.

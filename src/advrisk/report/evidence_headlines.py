@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import size_text
+from advrisk.core.values import number_text
 from advrisk.report.evidence_numbers import SHARE, SIZE
-from advrisk.report.survival import number_text
 
 _End = Literal["high", "low"]
 HIGH: _End = "high"
@@ -68,7 +68,9 @@ def value_text(number: _Number) -> str:
         exact = number["exact"]
         if number["unit"] == SIZE and isinstance(exact, float):
             return size_text(exact)
-        return f"{exact:,}" if isinstance(exact, int) else exact if isinstance(exact, str) else number_text(exact)
+        if isinstance(exact, str):
+            return exact
+        return f"{exact:,}" if isinstance(exact, int) else number_text(exact, "magnitude")
     return _one(estimate["value"], number["unit"], sign=" %")
 
 
@@ -166,4 +168,4 @@ def _name(text: str) -> str:
 def _one(value: float | None, unit: str, *, sign: str = "") -> str:
     if value is None:
         return "infinite"
-    return f"{100 * value:.1f}{sign}" if unit == SHARE else number_text(value)
+    return f"{100 * value:.1f}{sign}" if unit == SHARE else number_text(value, "magnitude")

@@ -15,7 +15,6 @@ from advrisk.assess.gate.records import GateResult
 from advrisk.assess.gate.sections import gate_counts
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
-from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import level_text, percent_text, size_text
@@ -29,7 +28,6 @@ from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers, on_pair, stated_results, worst_off
 from advrisk.report.stopping import level_words, rest_words
 from advrisk.report.summary import damage_name, money, percent, what_would_decide
-from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
@@ -154,8 +152,6 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
             f"{counted(len(damage.distances.arms), 'attack configuration')}. Robust accuracy is an upper bound: a "
             "better attack can only break more."
         )
-    if survival := _of(found.survival, SurvivalAssessment):
-        told.append(survival_headline(survival))
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
     if certificates := _of(found.certificates, CertificateAssessment):

@@ -37,7 +37,6 @@ from advrisk.report.indicators import indicator_content
 from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, what_would_decide
-from advrisk.report.survival import number_text, survival_content
 from advrisk.risk.convergence import Convergence
 from advrisk.study import StudySpec
 from advrisk.study.questions import title_of
@@ -78,7 +77,7 @@ _FLAGS = f"""
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 _FIGURES = (
-    *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
+    *("damage_figures", "detection_figures", "indicator_figures", "search_figures"),
     *("certificate_figures", "arm_figures", "finding_figures"),
 )
 
@@ -105,7 +104,6 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
         "loss_text": loss_text,
         "losses_text": losses_text,
         "breaking": _breaking,
-        "to_three": _to_three,
     }
     shown = page_content(folder, ledger, study, found)
     return environment.get_template("template.html").render(shown)
@@ -120,7 +118,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | detection_content(*or_why(found.detection))
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(ledger.storage, found.failures)
-        | survival_content(found.survival, places=places)
         | search_content(found.searches)
         | certificate_content(*or_why(found.certificates), places=places)
         | _findings_content(found)
@@ -160,25 +157,29 @@ def _page(name: str, title: str, found: Finding | Unanswered) -> dict[str, Any]:
 def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
     """Anchor, title and whether it is there, in the order of the page."""
     damage = shown["assessment"] is not None
-    built_in = [(one["anchor"], one["title"], True) for one in shown["built_in"].values()]
     return [
-        *(one for one in built_in if one[0] != "attacks"),
+        *_with_sections(shown, "gate"),
         ("table", "Decision table", damage or bool(shown["no_damage"])),
         ("curves", "How much it takes", damage),
         ("settling", "Are there enough samples", bool(shown["settled"])),
         ("detectors", "Detectors", bool(shown["detection"] or shown["undetected"])),
         ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
         ("failures", "Failure modes", bool(shown["failures"])),
-        ("survival", "How long it survives", bool(shown["lasts"] or shown["lasts_not"])),
+        *_with_sections(shown, "survival"),
         ("search", "Searches", bool(shown["searches"])),
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
-        *(one for one in built_in if one[0] == "attacks"),
+        *_with_sections(shown, "attacks"),
         ("examples", "Examples", bool(shown["examples"])),
         ("health", "Can it be trusted", True),
         ("provenance", "Make it again", True),
     ]
+
+
+def _with_sections(shown: dict[str, Any], name: str) -> list[tuple[str, str, bool]]:
+    """The same of a built-in finding, if it was asked for."""
+    return [(one["anchor"], one["title"], True) for one in [shown["built_in"].get(name)] if one]
 
 
 def _scripts() -> dict[str, Any]:
@@ -319,13 +320,6 @@ def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
         return "–"
     value, low, high = (loss_text(number, bounds) for number in (estimate.value, estimate.low, estimate.high))
     return _stacked(value, f"[{low.removesuffix(' %')}, {high.removesuffix(' %')}]")
-
-
-def _to_three(estimate: Estimate | None) -> "Markup | str":
-    """A number of any size, to three digits."""
-    if estimate is None:
-        return "–"
-    return _stacked(number_text(estimate.value), f"[{number_text(estimate.low)}, {number_text(estimate.high)}]")
 
 
 def _clipped(name: object) -> "Markup | str":

@@ -8,7 +8,6 @@ from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
-from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut
 from advrisk.core.numbers import size_text
@@ -24,7 +23,6 @@ from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.report.summary import damage_name, money, percent
-from advrisk.report.survival import median_text, number_text
 from advrisk.study import StudySpec
 
 MOST_ROWS = 20  # of a table
@@ -42,7 +40,7 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     lines += [escaped(brief(" ".join(about))), ""] if about else []
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
-    for section in (_damage, _detection, _indicators, _survival, _certificates):
+    for section in (_damage, _detection, _indicators, _certificates):
         lines += section(found)
     built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
     for one in (*built_in, *found.answered):
@@ -104,22 +102,6 @@ def _indicators(found: Findings) -> list[str]:
     return _section("Risk in the deployment", head, rows, "tttntt")
 
 
-def _survival(found: Findings) -> list[str]:
-    survival = found.survival
-    if not isinstance(survival, SurvivalAssessment):
-        return []
-    head = ["model", f"mean {survival.unit}, up to {survival.until:.4g}", "median"]
-    head += ["broken", "held", "incorrect already"]
-    rows = [
-        [
-            *(_name(one.model), _any(one.mean), median_text(one)),
-            *(f"{one.tally.events:,}", f"{one.tally.censored:,}", f"{one.tally.at_zero:,}"),
-        ]
-        for one in survival.models
-    ]
-    return _section("How long it survives", head, rows, "tnnnnn")
-
-
 def _certificates(found: Findings) -> list[str]:
     certificates = found.certificates
     if not isinstance(certificates, CertificateAssessment):
@@ -168,12 +150,6 @@ def _share(estimate: Estimate | None) -> str:
 
 def _number(estimate: Estimate | None) -> str:
     return "–" if estimate is None else str(estimate)
-
-
-def _any(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "–"
-    return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
 
 
 def _amount(estimate: Estimate | None) -> str:

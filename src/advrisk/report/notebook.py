@@ -7,8 +7,6 @@ from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
-from advrisk.assess.survival.assessment import SurvivalAssessment
-from advrisk.core.estimate import Estimate
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.core.sections import Unanswered
@@ -24,7 +22,6 @@ from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
 from advrisk.report.search import search_words
 from advrisk.report.summary import damage_name, percent
-from advrisk.report.survival import doubt_words, median_text, number_text, survival_headline
 from advrisk.risk.convergence import DAMAGE, Convergence
 
 _UNTOLD = "nobody asked"
@@ -105,25 +102,6 @@ def _(found: FailureModes) -> str:
 
 
 @notebook_html.register
-def _(found: SurvivalAssessment) -> str:
-    rows = [
-        [
-            one.model,
-            _to_three(one.mean),
-            median_text(one),
-            one.tally.events,
-            one.tally.censored,
-            percent(one.clean_accuracy),
-        ]
-        for one in found.models
-    ]
-    columns = ["model", f"mean up to {found.until:.4g}", "median", "broken", "held", "clean accuracy"]
-    doubt = [doubt_words(found)] if found.doubt else []
-    notes = [f"Durations in {found.unit}.", *doubt, *found.notes]
-    return html_block(survival_headline(found), html_table(columns, rows), notes=notes)
-
-
-@notebook_html.register
 def _(found: CertificateAssessment) -> str:
     rows = [
         [
@@ -174,9 +152,3 @@ def _(found: Finding) -> str:
 def percent_of(share: float) -> str:
     """A share without an interval."""
     return percent_text(share, 1)
-
-
-def _to_three(found: Estimate | None) -> str | None:
-    if found is None:
-        return None
-    return f"{number_text(found.value)} [{number_text(found.low)}, {number_text(found.high)}]"

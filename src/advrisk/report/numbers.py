@@ -7,7 +7,7 @@ from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate, estimate_columns
 from advrisk.core.tables import Row
 
@@ -24,8 +24,8 @@ def number_rows(found: "Findings") -> list[Row]:
         rows += _detection(found.detection)
     if not isinstance(found.indicators, str):
         rows += _indicators(found.indicators)
-    if not isinstance(found.survival, str):
-        rows += _survival(found.survival)
+    asked = (one for one in found.built_in.values() if isinstance(one, Finding))
+    rows += [number.row() for one in asked for number in one.quantities]
     if not isinstance(found.certificates, str):
         rows += _certificates(found.certificates)
     rows += [number.row() for one in found.answered for number in one.quantities]
@@ -73,19 +73,6 @@ def _indicators(found: IndicatorAssessment) -> Iterator[Row]:
     for model, measures in found.measures.items():
         for name, estimate in measures.items():
             yield _row("measure", model, estimate, of=name.partition("@")[0])
-
-
-def _survival(found: SurvivalAssessment) -> Iterator[Row]:
-    for one in found.models:
-        told = {
-            "survival_mean": one.mean,
-            "survival_median": one.median if one.reached else None,
-            "failure_rate_clean": None if one.benign is None else one.benign.estimate,
-            "failure_rate_attacked": None if one.adversarial is None else one.adversarial.estimate,
-        }
-        for name, estimate in told.items():
-            if estimate is not None:
-                yield _row(name, one.model, estimate, of=found.durations.measure)
 
 
 def _certificates(found: CertificateAssessment) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate.sections import gate_headline
 from advrisk.assess.protocol import Finding
+from advrisk.assess.survival.words import survival_headline
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
@@ -27,7 +28,6 @@ from advrisk.report.headline import headline
 from advrisk.report.html import arm_shares
 from advrisk.report.provenance import provenance
 from advrisk.report.summary import findings
-from advrisk.report.survival import survival_headline
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from advrisk.assess.survival.law import AUTO, TOLERANCE, Fitted, Law, Notes, fit
 from advrisk.assess.survival.models import ModelSurvival, model_survival, own_covariates
 from advrisk.assess.survival.money import Hardware, Limits, sizes_that_count
 from advrisk.assess.survival.reading import read_durations
-from advrisk.assess.survival.rows import COLUMNS, calibration_dict, fit_dict, survival_rows
-from advrisk.assess.survival.words import choice_text
+from advrisk.assess.survival.rows import COLUMNS, calibration_dict, choice_text, fit_dict, survival_rows
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from advrisk.core.estimate import Estimate, estimate_columns
 from advrisk.core.tables import ESTIMATE, Columns, Row
 from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
 
@@ -127,3 +128,10 @@ def calibration_dict(found: Calibration) -> dict[str, Any]:
     indices = {name: getattr(found, name) for name in ("ici", "e50", "e90", "by_chance", "level")}
     told = {name: None if values is None else values.tolist() for name, values in curve.items()}
     return {"at_time": found.at_time, "n_events": found.n_events, **indices, **told}
+
+
+def choice_text(found: FamilyChoice) -> str:
+    """By how much a family is ahead, and whether that decides."""
+    by = f"ahead of {found.runner_up} by {found.margin.value:.3g} (standard error {found.standard_error:.2g})"
+    verdict = found.family if found.decided else f"undecided; {found.family}"
+    return f"{verdict}: {by} in log-likelihood of what was held out"

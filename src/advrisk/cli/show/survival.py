@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from advrisk.cli.options import AsJson, OfArms, OfCsv, OfModels, OfNorm, OfWhere, RunFolder
+from advrisk.cli.options import AsJson, Details, OfArms, OfCsv, OfModels, OfNorm, OfWhere, RunFolder
 from advrisk.core.errors import StudyError
 
 
@@ -52,6 +52,7 @@ def survival(
     arm: OfArms = None,
     model: OfModels = None,
     where: OfWhere = None,
+    details: Details = False,
     out_csv: OfCsv = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +61,7 @@ def survival(
     Example: advrisk show survival runs/signs --covariate eps --measure gradient
     """
     from advrisk.api import Run
-    from advrisk.cli.survival import show_survival
+    from advrisk.cli.lines import show_finding
 
     asked: dict[str, Any] = {"measure": measure, "covariates": covariate, "family": family, "until": until}
     asked |= {"shape_covariates": shape_covariate, "tolerance": tolerance}
@@ -68,7 +69,8 @@ def survival(
     asked |= {"units": pairs_of("--unit", unit, "eps=1/255")}
     asked |= {"level": level, "eps_max": eps_max, "broken_factor": broken_factor, "hardware": hardware_of(hardware)}
     run = Run.open(folder).part(where=where)
-    show_survival(run, norm=norm, models=model, arms=arm, out_csv=out_csv, as_json=as_json, **asked)
+    found = run.survival(norm=norm, models=model, arms=arm, **asked)
+    show_finding(run, "survival", found, details=details, out_csv=out_csv, as_json=as_json)
 
 
 def hardware_of(text: str | None) -> dict[str, Any] | None:

@@ -11,108 +11,16 @@ import pytest
 from scipy.stats import t
 
 from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
+from advrisk.assess.survival.coefficients import coefficient_table
 from advrisk.assess.survival.money import NO_SECONDS, NO_TRAINING, Hardware
+from advrisk.assess.survival.words import survival_headline
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger, table_from
-from advrisk.report.survival import (
-    cost_words,
-    left_out_words,
-    number_text,
-    probability_columns,
-    standing_text,
-    survival_content,
-    survival_headline,
-    survival_words,
-    verdict_text,
-)
-from advrisk.report.survival_laws import coefficient_table, factor_names
 from advrisk.risk.proportion import proportion
 from advrisk.risk.survival.durations import NoDurationsError
 
-N, MOST = 120, 30
-SHAPE, SCALE = 1.4, 16.0
-FACTOR = {"a": 1.0, "b": 2.0}  # b lasts twice as long
-SLOPE = -4.0  # of log time in eps
-
-
-def ledger_of(
-    folder: Path,
-    *,
-    factor: dict[str, float] = FACTOR,
-    eps: tuple[float, ...] = (0.1, 0.2, 0.3),
-    norms: tuple[str, ...] = ("linf",),
-    n: int = N,
-    train: bool = True,
-    seconds: float | None = 0.01,
-    clean: bool = True,
-    beside: dict[str, Any] | None = None,
-    tags: dict[str, str] | None = None,
-    prefix: str = "s",
-    backwards: bool = False,
-    shuffled: bool = False,
-    most: dict[str, int] | None = None,
-) -> Ledger:
-    """Times of each model and eps as the law above has them, rounded up to passes; the first sample is wrong clean."""
-    rng = np.random.default_rng(8)
-    names = [f"{prefix}{n - place if backwards else place:03d}" for place in range(n)]
-    arms, cells, outcomes = [], [], []
-    arms_of = [(norm, size) for norm in norms for size in eps]
-    for model, times in factor.items():
-        limit = (most or {}).get(model, MOST)
-        asked: list[tuple[str, str | None, float | None]] = [("clean", None, None)] * clean
-        asked += [
-            (f"{attack}-{m}-{e}", m, e)
-            for attack in ("pgd", *([beside["attack"]] if beside else []))
-            for m, e in arms_of
-        ]
-        for arm, norm, size in asked:
-            lasting = beside["factor"] if beside and arm.startswith(beside["attack"]) else times
-            own = {"cell": f"{model}-{arm}", "model": model, "arm": arm, "repeat": 0}
-            kind = "clean" if arm == "clean" else "attack"
-            arms.append(
-                {
-                    "model": model,
-                    "arm": arm,
-                    "recipe": own["cell"],
-                    "origin": "study",
-                    "kind": kind,
-                    "family": arm.partition("-")[0],
-                }
-                | {"norm": norm, "eps": size, "keep": "first", "repeats": 1, "params": '{"steps": 29}'}
-            )
-            cells.append(own | {"recipe": own["cell"], "accounting": "sample", "n_samples": n, "n_errors": 0})
-            cells[-1] |= {"inference_s": 0.004 if kind == "clean" else None}
-            for place, sample in enumerate(names):
-                row: dict[str, Any] = own | {"sample": sample, "n_forward": 0, "n_forward_first": None}
-                row |= {"kind": kind, "prediction": None}
-                if kind == "clean":
-                    row |= {"outcome": "success" if place == 0 else "resisted", "prediction": int(place == 0)}
-                if kind == "attack" and place == 0:
-                    row["outcome"] = "already_wrong"
-                elif kind == "attack":
-                    scale = SCALE * lasting * math.exp(SLOPE * ((size or 0) - 0.1))
-                    last = math.ceil(scale * rng.weibull(SHAPE)) if math.isfinite(lasting) else limit + 1
-                    row |= {"outcome": "success" if last <= limit else "resisted", "n_forward": min(last, limit)}
-                    row["n_forward_first"] = last if last <= limit else None
-                spent = None if seconds is None else row["n_forward"] * seconds
-                row |= {"n_backward": 0, "spent_s": spent, "first_s": spent if row["n_forward_first"] else None}
-                outcomes.append(row)
-    facts = {"tags": "{}", "train_s": 60.0 if train else None, "train_samples": 100 if train else None}
-    tables = {
-        "arms": arms,
-        "cells": cells,
-        "outcomes": outcomes,
-        "samples": [{"sample": name, "label": 0, "split": "evaluate", "weight": 1.0, "strata": "{}"} for name in names],
-        "models": [{"model": model} | facts | {"tags": (tags or {}).get(model, "{}")} for model in factor],
-    }
-    if shuffled:
-        tables = {name: [rows[place] for place in rng.permutation(len(rows))] for name, rows in tables.items()}
-    ledger = Ledger.open(folder, create=True)
-    ledger.append(
-        {name: table_from(name, {key: [one[key] for one in rows] for key in rows[0]}) for name, rows in tables.items()}
-    )
-    return Ledger.open(folder)
+from .conftest import MOST, SHAPE, SLOPE, N, ledger_of
 
 
 def approximately(told: Any) -> Any:
@@ -122,32 +30,6 @@ def approximately(told: Any) -> Any:
     if isinstance(told, list):
         return [approximately(value) for value in told]
     return pytest.approx(told, rel=1e-6, abs=1e-9) if isinstance(told, float) else told
-
-
-@pytest.fixture(scope="module")
-def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    return ledger_of(tmp_path_factory.mktemp("two") / "run")
-
-
-@pytest.fixture(scope="module")
-def found(ledger: Ledger) -> SurvivalAssessment:
-    return assess_survival(ledger, hardware=Hardware("one core", 3.6))
-
-
-@pytest.fixture(scope="module")
-def split(tmp_path_factory: pytest.TempPathFactory) -> SurvivalAssessment:
-    """Half of the attempts succeed at once, the others hardly ever: no law of the three has that shape."""
-    folder, slow = tmp_path_factory.mktemp("split") / "run", {"attack": "slow", "factor": 40.0}
-    ledger = ledger_of(folder, beside=slow, factor={"a": 0.1, "b": 0.1}, eps=(0.1,), n=200)
-    return assess_survival(ledger, covariates=["model"], family="weibull", hardware=Hardware("one core", 3.6))
-
-
-@pytest.fixture(scope="module")
-def defended(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    """Without a defence, and behind one of two strengths."""
-    tags = {"a": "{}", "b": '{"defence": "gauss-out", "sigma": 0.1}', "c": '{"defence": "gauss-out", "sigma": 0.5}'}
-    folder, factor = tmp_path_factory.mktemp("defended") / "run", {"a": 1.0, "b": 1.3, "c": 2.0}
-    return ledger_of(folder, factor=factor, tags=tags, n=80)
 
 
 class TestTruth:
@@ -240,9 +122,6 @@ class TestTruth:
         standing = {one.model: one for one in found.pareto}
         assert standing["a"].dominated_by == ("b",)  # as accurate, as cheap, and breaks less often
         assert standing["b"].on_front
-        said = standing_text(standing["a"], found.criteria)
-        assert said.startswith("b is at least as good in clean accuracy, ")
-        assert all(one.name in said for one in found.criteria)
 
     def test_the_law_is_calibrated(self, found: SurvivalAssessment) -> None:
         assert found.calibrated is not None
@@ -325,7 +204,6 @@ class TestOnlyWhatHolds:
         assert found.calibrated.low is None
         assert "too few samples to say whether chance explains that" in found.doubt
         json.dumps(found.as_dict(), allow_nan=False)
-        assert "survival calibration" in survival_content(found)["lasts_figures"]
 
     def test_why_nothing_was_held_out_is_told(self, tmp_path: Path) -> None:
         found = assess_survival(ledger_of(tmp_path / "run", n=5, eps=(0.1, 0.2)))
@@ -382,40 +260,6 @@ class TestTelling:
         for one in told["f_adv"]["probabilities"]:
             assert one["value"] == pytest.approx(1 - math.exp(-rate * one["time"]))
         assert told["f_ben"]["probabilities"][0]["value"] == pytest.approx(1 - math.exp(-1 / N))
-        assert probability_columns(found)[:2] == [
-            "some clean input passing by is wrong, within one forward pass",
-            "some clean input passing by is wrong, within 30 forward passes",
-        ]
-
-    def test_words(self, found: SurvivalAssessment) -> None:
-        assert factor_names(found) == {"eps": "eps, 0.3 against 0.1", "model=b": "model b, against a"}
-        assert any("incorrect already: b 3, a 3" in word for word in survival_words(found))
-        assert any("one core at 3.6 an hour" in word for word in cost_words(found))
-        assert any("outside the data" in word for word in cost_words(found))
-        assert left_out_words(found) == []
-        assert verdict_text(None) == "–"
-        assert any("It does not say that samples hold" in word for word in cost_words(found))
-        costs = [one.cost for one in found.models if one.cost is not None]
-        answers = {"broken": "yes", "not broken": "no", "undecided": "undecided"}
-        assert [verdict_text(replace(costs[0], verdict=said)) for said in answers] == list(answers.values())
-
-    def test_no_assessment_is_a_sentence(self) -> None:
-        assert survival_content("nothing was run")["lasts_not"] == "nothing was run"
-
-    @pytest.mark.parametrize(
-        ("value", "text"),
-        [
-            (0.0, "0"),
-            (1234.5, "1,234"),
-            (12.345, "12.3"),
-            (0.00123, "0.00123"),
-            (3e-7, "3.00e-07"),
-            (math.inf, "infinite"),
-            (None, "–"),
-        ],
-    )
-    def test_numbers_have_three_digits(self, value: float | None, text: str) -> None:
-        assert number_text(value) == text
 
 
 class TestWhatCanBeMissing:
@@ -432,7 +276,6 @@ class TestWhatCanBeMissing:
         assert found.of("a").cost is not None
         assert found.models[0].model == "steel"
         json.dumps(found.as_dict(), allow_nan=False)
-        assert survival_content(found)["lasts_figures"]["survival curves"]["data"]
 
     def test_a_covariate_that_nobody_asked_for_may_go(self, tmp_path: Path) -> None:
         """Of an attack that broke nothing, the effect would be infinite."""
@@ -452,8 +295,6 @@ class TestWhatCanBeMissing:
         assert found.of("steel").adversarial is not None
         assert survival_headline(found).startswith("A sample of steel survives 30.0 [")
         assert survival_headline(found).endswith("forward passes on average up to 30, median not reached.")
-        assert any(word.startswith("No law could be fitted: ") for word in survival_words(found))
-        assert survival_content(found)["lasts_figures"].keys() == {"survival curves"}
         assert [line["what"] for line in found.rows() if line["what"] == "coefficient"] == []
 
     def test_one_model_and_one_arm_have_an_intercept_only(self, tmp_path: Path) -> None:
@@ -465,7 +306,6 @@ class TestWhatCanBeMissing:
         assert found.of("a").cost is not None
         assert found.of("a").cost.benign is None  # type: ignore[union-attr]
         assert survival_headline(found).startswith("A sample of a survives ")
-        assert "survival factors" not in survival_content(found)["lasts_figures"]
 
     def test_few_samples_are_told(self, tmp_path: Path) -> None:
         found = assess_survival(ledger_of(tmp_path / "run", n=20))
@@ -481,8 +321,6 @@ class TestWhatCanBeMissing:
         assert cost.break_s is not None
         assert [one.name for one in found.criteria] == ["failures under attack"]
         assert any("clean accuracy, training time" in note for note in found.notes)
-        assert any("state `train_s` and `train_samples` of the model" in word for word in cost_words(found))
-        assert "survival pareto" not in survival_content(found)["lasts_figures"]
 
     def test_without_seconds_there_is_no_cost(self, tmp_path: Path) -> None:
         cost = assess_survival(ledger_of(tmp_path / "run", seconds=None, n=40)).of("a").cost
@@ -519,7 +357,7 @@ class TestLimit:
 
 
 class TestLawThatDoesNotHold:
-    def test_its_reason_is_shown_and_nothing_of_it_is_quoted(self, split: SurvivalAssessment) -> None:
+    def test_its_reason_is_kept_and_nothing_of_it_is_quoted(self, split: SurvivalAssessment) -> None:
         assert split.fit is not None
         assert split.law is None
         assert split.doubt
@@ -530,16 +368,6 @@ class TestLawThatDoesNotHold:
             assert one.cost.extrapolated is None
             assert one.cost.adversarial is not None
             assert one.cost.verdict == ("not broken" if one.cost.adversarial.high < 10 else "undecided")
-        (said,) = [word for word in survival_words(split) if "is not quoted" in word]
-        assert split.doubt in said
-        content = survival_content(split)
-        assert content["lasts_doubt"] == said
-        assert not content["lasts_factors"]
-        assert not content["lasts_laws"]
-        laws = {"survival by model", "survival factors", "survival coefficients", "survival hazard"}
-        assert not laws & content["lasts_figures"].keys()
-        drawn = content["lasts_figures"]["survival curves"]["data"]
-        assert not [line for line in drawn if line.get("meta", {}).get("part") == "the fitted law"]
         assert not {"coefficient", "acceleration factor", "hazard"} & {line["what"] for line in split.rows()}
         assert split.as_dict()["law_holds"] is False
 
@@ -605,18 +433,6 @@ class TestReference:
         effect = found.fit.coefficient("defence_strength").scaled.estimate
         assert effect.low < truth < effect.high
 
-    def test_figures_of_the_paper(self, defended: Ledger) -> None:
-        figures = survival_content(assess_survival(defended, family="weibull"))["lasts_figures"]
-        left = figures["failures by defence strength"]["data"]
-        assert [line["name"] for line in left] == ["gauss-out", "a, undefended"]
-        assert left[0]["x"] == [0.0, 1.0]
-        assert left[1]["y"][0] == left[1]["y"][1]
-        assert [line["y"] for line in figures["accuracy by defence strength"]["data"]] == [[1 - 1 / 80] * 2] * 2
-        assert {x for line in figures["cost ratio by defence"]["data"] for x in line["x"]} == {"none", "gauss-out"}
-        assert {x for line in figures["cost ratio by attack"]["data"] for x in line["x"]} == {"pgd"}
-        assert len(figures["failures by training time"]["data"]) == 3
-        assert len(figures["clean cost ratio"]["data"]) == 3
-
 
 class TestAllLaws:
     def test_their_coefficients_stand_side_by_side(self, found: SurvivalAssessment) -> None:
@@ -632,8 +448,6 @@ class TestAllLaws:
         assert -weibull.high < -math.log(SHAPE) < -weibull.low
         told = found.as_dict()["families"]
         assert [len(one["coefficients"]) for one in told] == [4, 4, 4]
-        figure = survival_content(found)["lasts_figures"]["survival coefficients"]
-        assert [line["name"] for line in figure["data"]] == ["Weibull", "log-normal", "log-logistic"]
 
 
 class TestAsked:
@@ -667,7 +481,6 @@ class TestAsked:
         assert effect.low < 0 < effect.high  # both have one shape
         assert shaped.fit.log_likelihood >= found.fit.log_likelihood
         assert shaped.as_dict()["shape_covariates"] == ["model"]
-        assert any("its shape by model" in word for word in survival_words(shaped))
         with pytest.raises(RiskError, match="no covariate is called 'modle'"):
             assess_survival(ledger, shape_covariates=["modle"])
 

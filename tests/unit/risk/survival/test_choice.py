@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advrisk.assess.survival.words import choice_text
+from advrisk.assess.survival.rows import choice_text
 from advrisk.core.errors import RiskError
 from advrisk.risk.survival import FAMILIES, choose_family, fit_survival
 

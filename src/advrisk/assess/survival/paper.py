@@ -3,7 +3,7 @@
 The paper draws violins over repeated trainings; here every model is one mark, with the interval of its own number.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from advrisk.assess.survival.assessment import SurvivalAssessment
@@ -24,15 +24,33 @@ from advrisk.core.palette import (
     plain_label,
     wrapped_label,
 )
+from advrisk.core.sections import Figure, Group, Section, Text
 from advrisk.risk.survival.strength import DEFENCE, UNDEFENDED, defence_strengths
 
 _LABEL = 26
-ACCURACY_BY_DEFENCE = "accuracy by defence strength"  # Fig. 3, left
-FAILURES_BY_DEFENCE = "failures by defence strength"  # Fig. 4, left
-FAILURES_BY_TRAINING = "failures by training time"  # Fig. 4, right
-CLEAN_COST = "clean cost ratio"  # Fig. 5, left
-COST_BY_DEFENCE = "cost ratio by defence"  # Fig. 5, middle
-COST_BY_ATTACK = "cost ratio by attack"  # Fig. 5, right
+ACCURACY_BY_DEFENCE = "Clean accuracy by defence strength"  # Fig. 3, left
+FAILURES_BY_DEFENCE = "Failures under attack by defence strength"  # Fig. 4, left
+FAILURES_BY_TRAINING = "Failures under attack by training time"  # Fig. 4, right
+CLEAN_COST = "Cost ratio of clean inputs"  # Fig. 5, left
+COST_BY_DEFENCE = "Cost ratio by defence or model"  # Fig. 5, middle
+COST_BY_ATTACK = "Cost ratio by attack"  # Fig. 5, right
+_GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "By the strength of a defence": (
+        "Strength is the setting of a defence, from the least value in the study, 0, to the greatest, 1. Dotted lines "
+        "are models without a defence. A larger setting is not always a stronger defence: of feature squeezing it "
+        "means more bits. Bars are intervals. (Meyers et al., Fig. 3 and 4, left.)",
+        (ACCURACY_BY_DEFENCE, FAILURES_BY_DEFENCE),
+    ),
+    "By training time": (
+        "A mark low and to the left was cheap to train and fails seldom. (Meyers et al., Fig. 4, right.)",
+        (FAILURES_BY_TRAINING,),
+    ),
+    "What failures cost": (
+        "Training seconds for each sample over the mean seconds until a failure, on a log scale. Dotted lines are at 1 "
+        "and at the factor from which a model is called cheap to break. (Meyers et al., Fig. 5.)",
+        (CLEAN_COST, COST_BY_DEFENCE, COST_BY_ATTACK),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -43,7 +61,18 @@ class _Mark:
     value: Estimate
 
 
-def paper_figures(found: SurvivalAssessment, *, places: Places | None = None) -> dict[str, Plot]:
+def paper_sections(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    """A group for each kind of figure that there are numbers for, and why others are missing."""
+    figures = paper_figures(found, places)
+    for title, (how, names) in _GROUPS.items():
+        if drawn := [name for name in names if name in figures]:
+            shown = (Figure(name, figures[name], f"{name}, a mark for each model.") for name in drawn)
+            yield Group(title, (Text((how,), how=True), *shown))
+    if why := why_no_strength(found):
+        yield Text((why,))
+
+
+def paper_figures(found: SurvivalAssessment, places: Places) -> dict[str, Plot]:
     """Those figures for which there are numbers."""
     figures: dict[str, Plot] = {}
     colours = places_of([one.model for one in found.models], places)
@@ -75,41 +104,6 @@ def paper_figures(found: SurvivalAssessment, *, places: Places | None = None) ->
         if len(marks) > 1:
             figures[name] = _strips(marks, found.broken_factor, colours)
     return figures
-
-
-_SECTIONS = (
-    (
-        "By the strength of a defence",
-        "strength is the setting of a defence, from the least value in the study, 0, to the greatest, 1. Dotted lines "
-        "are models without a defence. A larger setting is not always a stronger defence: of feature squeezing it "
-        "means more bits. Bars are intervals. (Meyers et al., Fig. 3 and 4, left.)",
-        {
-            ACCURACY_BY_DEFENCE: "Clean accuracy, by the strength of the defence",
-            FAILURES_BY_DEFENCE: "Failures under attack, by the strength of the defence",
-        },
-    ),
-    (
-        "By training time",
-        "a mark low and to the left was cheap to train and fails seldom. (Meyers et al., Fig. 4, right.)",
-        {FAILURES_BY_TRAINING: "Failures under attack, by training time"},
-    ),
-    (
-        "What failures cost",
-        "training seconds for each sample over the mean seconds until a failure, on a log scale. Dotted lines are at 1 "
-        "and at the factor from which a model is called cheap to break. (Meyers et al., Fig. 5.)",
-        {
-            CLEAN_COST: "Clean inputs",
-            COST_BY_DEFENCE: "Under attack, by defence or model",
-            COST_BY_ATTACK: "Under attack, by attack",
-        },
-    ),
-)
-
-
-def paper_sections(figures: Mapping[str, Plot]) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Title, how to read it, and the figures with their labels: of the sections for which there are figures."""
-    found = [(title, how, [pair for pair in labels.items() if pair[0] in figures]) for title, how, labels in _SECTIONS]
-    return [section for section in found if section[2]]
 
 
 def why_no_strength(found: SurvivalAssessment) -> str:

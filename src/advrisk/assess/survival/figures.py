@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.assess.survival.coefficients import coefficient_table, family_name
 from advrisk.assess.survival.models import ModelSurvival
 from advrisk.core.estimate import Estimate
 from advrisk.core.palette import (
@@ -23,7 +24,6 @@ from advrisk.core.palette import (
     plain_label,
     short_label,
 )
-from advrisk.report.survival_laws import coefficient_table, family_name
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
 from advrisk.risk.survival.paired import ACCURACY, FAILURES, TRAINING

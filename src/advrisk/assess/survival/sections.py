@@ -1,0 +1,205 @@
+"""What is shown of survival: how long each model survives, what that depends on, and what breaking it costs."""
+
+from collections.abc import Iterator, Sequence
+
+from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.assess.survival.coefficients import factor_names
+from advrisk.assess.survival.figures import (
+    MOST_MODELS,
+    calibration_plot,
+    coefficient_plot,
+    covariate_curves,
+    factor_plot,
+    hazard_plot,
+    pareto_plot,
+    survival_curves,
+)
+from advrisk.assess.survival.models import ModelSurvival
+from advrisk.assess.survival.paper import paper_sections
+from advrisk.assess.survival.tables import (
+    coefficients_table,
+    cost_table,
+    factor_table,
+    family_table,
+    model_table,
+    pareto_table,
+    probability_table,
+)
+from advrisk.assess.survival.words import (
+    ON_PROBABILITY,
+    ON_RATES,
+    calibration_words,
+    cost_words,
+    how_words,
+    law_words,
+    ratio_words,
+    row_words,
+    survival_headline,
+)
+from advrisk.core.estimate import Estimate, NamedEstimate
+from advrisk.core.palette import Places, model_places
+from advrisk.core.sections import Alternatives, Figure, Group, Headline, Section, Summary, Text, slug
+from advrisk.risk.survival.paired import ACCURACY, FAILURES
+from advrisk.risk.survival.records import AccelerationFactor
+
+TITLE = "How long it survives"
+
+
+def sections(found: SurvivalAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
+    """The models and their curves, what explains them, and costs; laws and the paper's figures are folded."""
+    places = model_places(models)
+    yield Headline(survival_headline(found))
+    yield Summary("sure", (survival_headline(found),))
+    yield from _models(found, places)
+    if depends := tuple(_depends(found, places)):
+        yield Group("What it depends on", depends)
+    yield from _costs(found)
+    yield from _pareto(found, places)
+    if any(one.benign or one.adversarial for one in found.models):
+        how = Text((ON_PROBABILITY, f"Read down a column, not along a row. {ON_RATES}"), how=True)
+        yield Group("Failures as probabilities", (how, probability_table(found)), folded=True)
+    if laws := tuple(_laws(found, places)):
+        yield Group("Fitted laws", laws, folded=True)
+    if paper := tuple(paper_sections(found, places)):
+        yield Group("Figures of Meyers et al.", paper, folded=True)
+
+
+def quantities(found: SurvivalAssessment) -> Iterator[NamedEstimate]:
+    """Mean, median and failure rates of every model."""
+    for one in found.models:
+        numbers: dict[str, Estimate | None] = {
+            "survival_mean": one.mean,
+            "survival_median": one.median if one.reached else None,
+            "failure_rate_clean": None if one.benign is None else one.benign.estimate,
+            "failure_rate_attacked": None if one.adversarial is None else one.adversarial.estimate,
+        }
+        for name, estimate in numbers.items():
+            if estimate is not None:
+                yield NamedEstimate(name, one.model, estimate, of=found.durations.measure)
+
+
+def _models(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    """Every model in a table and as a curve, and what must be known of the attempts."""
+    yield Text(how_words(found), how=True)
+    yield model_table(found)
+    steps = (
+        "A line falls when samples break; the higher it stays, the longer the model survives. Solid steps are what was "
+        f"seen, up to where the first of the attacks gave up{'; dashed lines are the fitted law' if found.law else ''}."
+    )
+    some = [f"The first {MOST_MODELS} models are drawn."] if len(found.models) > MOST_MODELS else []
+    yield Text((steps, *some), how=True)
+    about = "Share of samples not broken yet, over the work of the attack, for each model."
+    yield Figure("Survival curves", survival_curves(found, _shown(found), places=places), about)
+    if words := row_words(found):
+        yield Text(tuple(words), "What to know of the attempts")
+
+
+def _depends(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    """The law, or why none is quoted; how covariates change the curve, and by what they multiply times."""
+    yield from [Text(tuple(words))] if (words := law_words(found)) else []
+    if found.law is None or not (factors := found.law.acceleration_factors()):
+        return
+    yield Text(("The curves that the law gives if every attempt had one value, all else as it was.",), how=True)
+    yield Alternatives("Survival", _by_covariate(found, places))
+    yield Text(
+        (
+            "A covariate right of the dotted line makes samples survive longer, one left of it shorter; an interval "
+            "that crosses the line leaves that open. Numbers are compared over their whole range, names with the one "
+            "that is given.",
+        ),
+        how=True,
+    )
+    yield _factor_figure(found, factors)
+    yield factor_table(found, factors)
+
+
+def _by_covariate(found: SurvivalAssessment, places: Places) -> tuple[Figure, ...]:
+    """A figure for each covariate; names that are one to a machine are numbered."""
+    figures: dict[str, Figure] = {}
+    for name in [] if found.law is None else [one.name for one in found.law.scale_coding.covariates]:
+        title = f"by {name}"
+        while slug(title) in figures:
+            title += f" ({len(figures) + 1})"
+        about = f"Survival curves by the values of {name}."
+        figures[slug(title)] = Figure(title, covariate_curves(found, name, places=places), about)
+    return tuple(figures.values())
+
+
+def _factor_figure(found: SurvivalAssessment, factors: Sequence[AccelerationFactor]) -> Figure:
+    about = "Acceleration factors with their intervals; the same numbers stand in the table below."
+    return Figure("Acceleration factors", factor_plot(factors, factor_names(found)), about)
+
+
+def _costs(found: SurvivalAssessment) -> Iterator[Section]:
+    if any(one.cost is not None for one in found.models):
+        parts = cost_table(found), Text(tuple(cost_words(found))), Text(tuple(ratio_words(found)), how=True)
+        yield Group("What breaking costs", parts)
+
+
+def _pareto(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    if not found.pareto:
+        return
+    names = [one.name for one in found.criteria]
+    parts: list[Section] = [
+        Text(
+            (
+                "Up and left is better, and a small mark was cheap to train. Hollow marks are dominated: another model "
+                f"is at least as good by {', '.join(names)}. Where intervals leave that open, the table says “not "
+                "sure”.",
+            ),
+            how=True,
+        )
+    ]
+    if {ACCURACY, FAILURES} <= set(names):
+        about = "Clean accuracy against failures under attack; the size of a mark is its training time."
+        parts.append(Figure("Accuracy against failures", pareto_plot(found, places=places), about))
+    yield Group("Pareto front", (*parts, pareto_table(found)), folded=True)
+
+
+def _laws(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    """All laws side by side, the hazard, which law fits, and whether it may be trusted."""
+    if found.law is not None:
+        yield from _coefficients(found)
+        how = (
+            f"Of the samples that are left at a time, how many fail in the next {found.durations.one_unit}, by the law "
+            "(Eq. 3 of Meyers et al.)."
+        )
+        hazard = hazard_plot(found, _shown(found), places=places)
+        about = "Hazard over the work of the attack, for each model."
+        yield Group("Hazard", (Text((how,), how=True), Figure("Hazard of each model", hazard, about)))
+    if found.families:
+        how = (
+            "A smaller AIC or BIC is better. “Behind” is what decides: by how much the law explains samples worse that "
+            "it had not seen. Concordance says how often the covariates order two times correctly; 0.5 is chance."
+        )
+        yield Group("Which law fits", (Text((how,), how=True), family_table(found)))
+    yield from _calibration(found)
+
+
+def _coefficients(found: SurvivalAssessment) -> Iterator[Section]:
+    how = (
+        "The effect of each covariate on the logarithm of time, over its whole range, by each law (Fig. 1 of Meyers et "
+        "al.). Right of the dotted line samples survive longer. Where the laws agree, the effect does not depend on "
+        "which is taken. Log sigma is the spread of log times."
+    )
+    about = "Coefficients of the three laws; the same numbers stand in the table below."
+    figures = [Figure("Coefficients of all laws", coefficient_plot(found), about)] if len(found.families) > 1 else []
+    yield Group("Coefficients", (Text((how,), how=True), *figures, coefficients_table(found)))
+
+
+def _calibration(found: SurvivalAssessment) -> Iterator[Section]:
+    if (checked := found.calibrated) is None:
+        return
+    how = (
+        f"The share of attempts that are broken by {checked.at_time:.4g} {found.unit}, as the law predicts it from "
+        "half of the samples, and as it was in the other half. On the dotted line it says what happens; "
+        "below the line it expects too many to break."
+    )
+    figure = Figure("Calibration", calibration_plot(checked), "Observed against predicted shares.")
+    parts = Text((how,), how=True), Text((calibration_words(checked),)), figure
+    yield Group("Can the law be trusted", parts)
+
+
+def _shown(found: SurvivalAssessment) -> Sequence[ModelSurvival]:
+    """The models that one figure has room for."""
+    return found.models[:MOST_MODELS]
