@@ -6,8 +6,12 @@ from typing import Any
 
 from advrisk.assess.attacks import sections as attacks
 from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.certificate import sections as certificate
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.search import sections as search
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
+from advrisk.ledger.searches import SearchRecord
 
 
 def _none(_: Any) -> Iterable[NamedEstimate]:
@@ -22,9 +26,12 @@ class Question:
     result: type
     sections: Callable[[Any, Sequence[str]], Iterable[Section]]
     quantities: Callable[[Any], Iterable[NamedEstimate]] = _none
+    several: bool = False  # a finding holds a sequence of such results, and `sections` takes that
 
 
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
+    "search": Question(search.TITLE, SearchRecord, search.sections, several=True),
+    "certificate": Question(certificate.TITLE, CertificateAssessment, certificate.sections, certificate.quantities),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }

@@ -24,7 +24,6 @@ from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
-from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
@@ -35,7 +34,6 @@ from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
 from advrisk.report.provenance import provenance
-from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, what_would_decide
 from advrisk.report.survival import number_text, survival_content
 from advrisk.report.verdicts import gate_content
@@ -79,8 +77,7 @@ _FLAGS = f"""
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 _FIGURES = (
-    *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
-    *("certificate_figures", "arm_figures", "finding_figures"),
+    *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "arm_figures", "finding_figures"),
 )
 
 
@@ -122,8 +119,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(ledger.storage, found.failures)
         | survival_content(found.survival, places=places)
-        | search_content(found.searches)
-        | certificate_content(*or_why(found.certificates), places=places)
         | gate_content(*or_why(found.gate))
         | _findings_content(found)
     )
@@ -171,11 +166,10 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
         ("failures", "Failure modes", bool(shown["failures"])),
         ("survival", "How long it survives", bool(shown["lasts"] or shown["lasts_not"])),
-        ("search", "Searches", bool(shown["searches"])),
-        ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
+        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items() if name != "attacks"),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
-        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items()),
+        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items() if name == "attacks"),
         ("examples", "Examples", bool(shown["examples"])),
         ("health", "Can it be trusted", True),
         ("provenance", "Make it again", True),

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate, estimate_columns
 from advrisk.core.tables import Row
@@ -26,9 +26,8 @@ def number_rows(found: "Findings") -> list[Row]:
         rows += _indicators(found.indicators)
     if not isinstance(found.survival, str):
         rows += _survival(found.survival)
-    if not isinstance(found.certificates, str):
-        rows += _certificates(found.certificates)
-    rows += [number.row() for one in found.answered for number in one.quantities]
+    built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
+    rows += [number.row() for one in (*built_in, *found.answered) for number in one.quantities]
     return rows
 
 
@@ -86,16 +85,6 @@ def _survival(found: SurvivalAssessment) -> Iterator[Row]:
         for name, estimate in told.items():
             if estimate is not None:
                 yield _row(name, one.model, estimate, of=found.durations.measure)
-
-
-def _certificates(found: CertificateAssessment) -> Iterator[Row]:
-    for model in found.models:
-        yield _row("certificate_clean_error", model.model, model.clean_error)
-        for one in model.lists:
-            if one.certificate is not None:
-                tested = {"worst_attack": one.certificate.worst, "any_attack": one.certificate.union}
-                for name, test in tested.items():
-                    yield _row(f"certificate_{name}", one.model, test.risk, of=one.norm, eps=one.eps)
 
 
 def _row(quantity: str, model: str, found: Estimate, *, of: str | None = None, eps: float | None = None) -> Row:
