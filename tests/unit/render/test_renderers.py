@@ -150,6 +150,27 @@ def test_what_is_folded_is_shown_to_those_who_look_closer():
     assert tables_record([inner]) == {"wide": [{"model": "a", "seed": 17}]}
 
 
+def test_a_terminal_says_nothing_of_a_group_of_figures():
+    figures = Group("", (Figure("Risks", {"data": [], "layout": {}}, "x"),), beside=True)
+    console = Console(file=io.StringIO(), width=80)
+    print_sections([Group("Pictured", (Text(("A bar is a risk.",), how=True), figures))], console, details=True)
+    assert console.file.getvalue() == ""
+    print_sections([Group("", (Text(("Said.",)),))], console)
+    assert console.file.getvalue() == "· Said.\n"
+
+
+def test_a_block_leaves_out_what_is_empty_and_breaks_no_bound():
+    table = Table(
+        "T", (Column("model"), Column("from"), Column("broke", "count")), (("m", "", Cell(3, ("[≤ 7.5 %]",))),)
+    )
+    for width in range(8, 20):
+        console = Console(file=io.StringIO(), width=width)
+        print_sections([table], console)
+        shown = console.file.getvalue()
+        assert "from" not in shown
+        assert "[≤ 7.5 %]" in shown
+
+
 def test_a_cell_shows_more_than_its_value_to_people_and_its_value_to_machines():
     table = Table(
         "T", (Column("branch"), Column("risk", "risk")), ((Cell("rain", depth=1), Cell(RISK, ("worst",), "least")),)

@@ -70,7 +70,7 @@ def _warnings(one: SearchRecord) -> Iterator[str]:
             "neither as broken nor as held here, and as broken in a certificate. Allow more time, or mend the attack."
         )
     if not one.finished:
-        yield f"It is not finished: {one.n_rounds_done} of {counted(one.n_rounds, 'round')}."
+        yield f"Not finished: {one.n_rounds_done} of {counted(one.n_rounds, 'round')}."
 
 
 def _headline(found: Sequence[SearchRecord]) -> str:
