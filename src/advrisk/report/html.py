@@ -16,7 +16,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
-from advrisk.core.names import cut_words, matches, no_match
+from advrisk.core.names import cut_words, matches, no_match, one_line
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.palette import Places, Plot, model_places
 from advrisk.core.sections import Unanswered, slug
@@ -332,8 +332,8 @@ def _clipped(name: object) -> "Markup | str":
 
 
 def _with_short_words(sentence: object) -> str:
-    """A sentence in which no name is longer than what is clipped elsewhere."""
-    return cut_words(str(sentence), _LONG)
+    """A sentence in which no name is longer than what is clipped elsewhere, or turns the direction of what follows."""
+    return cut_words(one_line(str(sentence)), _LONG)
 
 
 def _unbroken(sentence: object) -> str:

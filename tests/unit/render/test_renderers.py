@@ -85,6 +85,9 @@ def test_markdown_escapes_names_and_cuts_long_tables():
     long = Table("Many", (Column("model"),), tuple((f"m{n}",) for n in range(MOST_ROWS + 3)))
     assert "And 3 more rows." in markdown_lines("x", [long])
     assert markdown_lines("x", []) == []
+    endless = "n" * 10_000
+    said = markdown_lines("x", [Headline(endless), Text((endless,), endless), Group(endless, (Headline(endless),))])
+    assert max(map(len, said)) < 100
 
 
 def test_a_notebook_shows_headline_tables_and_notes():
