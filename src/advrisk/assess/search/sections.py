@@ -23,19 +23,18 @@ _ON_FIGURES = (
 def sections(found: Sequence[SearchRecord], models: Sequence[str] = ()) -> Iterator[Section]:
     """What the searches came to; of several, each one by itself is folded away."""
     del models
-    several = len(found) > 1
     yield Headline(_headline(found))
-    if several:
-        yield _overview(found)
-        remarks = [f"{one.label}: {said}" for one in found for said in _warnings(one)]
-    else:
-        remarks = search_words(found[0])[1:]
-    yield Text((*remarks, *_CAVEATS))
+    if len(found) == 1:
+        settings, *others = _one(found[0], "")
+        yield settings
+        yield Text((*search_words(found[0])[1:], *_CAVEATS))
+        yield from others
+        return
+    yield _overview(found)
+    yield Text((*(f"{one.label}: {said}" for one in found for said in _warnings(one)), *_CAVEATS))
     for number, one in enumerate(found, start=1):
-        if several:
-            yield Group(f"Search {number}: {one.label}", tuple(_one(one, f" of search {number}")), folded=True)
-        else:
-            yield from _one(one, "")
+        own = (Text(tuple(search_words(one))), *_one(one, f" of search {number}"))
+        yield Group(f"Search {number}: {one.label}", own, folded=True)
 
 
 def search_words(one: SearchRecord) -> list[str]:
@@ -104,19 +103,17 @@ def _overview(found: Sequence[SearchRecord]) -> Table:
 
 def _one(one: SearchRecord, of: str) -> Iterator[Section]:
     """A search by itself: its worst settings, its figures, and all its settings."""
-    if of:
-        yield Text(tuple(search_words(one)))
     ordered = sorted(one.trials, key=lambda trial: trial.order)
     first = [trial for place, trial in enumerate(ordered) if place < _WORST or trial.frozen]
     others = [trial for trial in ordered if trial not in first]
-    note = f"The worst {len(first)} of {len(ordered)} settings; --details, --csv FILE and --json show all."
+    note = f"The worst {len(first)} of {len(ordered)} settings; `advrisk show search RUN --details` shows all."
     yield _settings(f"{'The worst' if others else 'All'} settings{of}", first, (note,) if others else ())
     yield Group(
         f"How {of.removeprefix(' of ') or 'the search'} went",
         (Text((_ON_FIGURES,), how=True), Group("", tuple(_figures(one, of)), beside=True)),
     )
     if others:
-        yield Group(f"Other settings{of}", (_settings(f"Settings{of} that break less", others),), folded=True)
+        yield Group(f"Other settings{of}", (_settings(f"All other settings{of}", others),), folded=True)
 
 
 def _settings(title: str, trials: Sequence[Trial], notes: tuple[str, ...] = ()) -> Table:

@@ -95,8 +95,8 @@ def test_the_worst_settings_are_shown_first_and_with_them_what_is_frozen() -> No
     assert [row[1] for row in first.rows] == [*range(30, 20, -1), 1]
     assert first.notes[0].startswith("The worst 11 of 26 settings")
     assert [row[1] for row in others.rows] == [*range(20, 5, -1)]
-    assert "break less" not in terminal(one)
-    assert "break less" in terminal(one, details=True)
+    assert "All other settings" not in terminal(one)
+    assert "All other settings" in terminal(one, details=True)
 
 
 def test_a_column_of_errors_is_there_where_there_are_some() -> None:
