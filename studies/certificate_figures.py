@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from advrisk.assess.certificate.figures import p_curves
 from advrisk.core.palette import Plot
-from advrisk.report.certificate_figures import p_curves
 from studies.certificate_findings import Attacked, Findings
 from studies.figures import COMMON, FRAME, photograph
 

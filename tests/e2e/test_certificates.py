@@ -159,6 +159,8 @@ def test_show_says_the_same_as_python(run: Run, call: Call, tmp_path: Path) -> N
     assert code == 0
     assert max(map(len, said.splitlines())) <= 100
     assert "this procedure would certify it at most 5 % of the time" in " ".join(said.split())
+    assert "every attack" not in said
+    assert "plain: every attack" in call("show", "certificate", "run", "--details")[1]
 
 
 def test_too_few_samples_are_told_before_the_run(nets: Path) -> None:
@@ -185,7 +187,7 @@ def test_the_page_and_the_report_show_it_and_load_nothing(run: Run, browser: Any
     assert written.content["claim"]["text"] in text
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     visit = Visit(browser, run.report())
-    section = visit.page.locator("#certificates")
+    section = visit.page.locator("#certificate")
     assert section.locator(".figure .main-svg").count() >= 2
     assert "plain is certified in part" in visit.page.inner_text("#summary")
     assert (visit.complaints, visit.left_the_machine()) == ([], [])

@@ -27,7 +27,7 @@ in_browser = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
 ]
 SECTIONS = [
-    *("summary", "table", "curves", "settling", "detectors", "indicators", "failures", "survival", "certificates"),
+    *("summary", "table", "curves", "settling", "detectors", "indicators", "failures", "survival", "certificate"),
     *("arms", "attacks", "examples", "health", "provenance"),
 ]
 LONG = "n" * 10_000
@@ -261,7 +261,7 @@ class TestInBrowser:
         unfold(visit)
         names = set(MODELS.values())
         assert names <= set(page.locator("#table tbody th").all_text_contents())
-        for section in ("detectors", "indicators", "survival", "certificates", "examples", "provenance"):
+        for section in ("detectors", "indicators", "survival", "certificate", "examples", "provenance"):
             text = page.locator(f"#{section}").text_content()
             assert all(name in text for name in names), section
         assert ARM in page.locator("#attacks tbody").first.text_content()
@@ -368,8 +368,9 @@ def test_markdown_is_short_and_whole(run: Run, hostile: Run, tmp_path: Path) -> 
     assert len(text) < 12_000
     theirs = hostile.report(tmp_path / "theirs.md", form="markdown").read_text()
     assert len(theirs) < 20_000
-    for table in re.findall(r"(?:^\|.*\n)+", f"{text}\n{theirs}", re.MULTILINE):
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
+    for table in (table for one in (text, theirs) for table in re.findall(r"(?:^\|.*\n)+", one, re.MULTILINE)):
+        columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(columns) == 1, table
     assert "<script" not in theirs
     assert "https://" not in theirs
 

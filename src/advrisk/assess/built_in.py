@@ -6,14 +6,18 @@ from typing import Any
 
 from advrisk.assess.attacks import sections as attacks
 from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.certificate import sections as certificate
+from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.compare import sections as compare
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.gate import sections as gate
 from advrisk.assess.gate.records import GateResult
+from advrisk.assess.search import sections as search
 from advrisk.assess.survival import sections as survival
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
+from advrisk.ledger.searches import SearchRecord
 
 
 def _none(_: Any) -> Iterable[NamedEstimate]:
@@ -28,12 +32,15 @@ class Question:
     result: type
     sections: Callable[[Any, Sequence[str]], Iterable[Section]]
     quantities: Callable[[Any], Iterable[NamedEstimate]] = _none
+    several: bool = False  # a finding holds a sequence of such results, and `sections` takes that
 
 
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
     "gate": Question(gate.TITLE, GateResult, gate.sections),
     "survival": Question(survival.TITLE, SurvivalAssessment, survival.sections, survival.quantities),
+    "search": Question(search.TITLE, SearchRecord, search.sections, several=True),
+    "certificate": Question(certificate.TITLE, CertificateAssessment, certificate.sections, certificate.quantities),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }
 # Of two runs, so no part of the report of one.

@@ -1,115 +1,19 @@
-"""Certificates as text for a terminal: what is certified, what was written, and what was verified."""
+"""Certificates as text for a terminal: what a run certifies, what was written, and what was verified."""
 
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from advrisk.assess.certificate.statements import would_take
-from advrisk.assess.certificate.words import percent
-from advrisk.cli.lines import show_result
+from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.core.plain import json_text
-from advrisk.render.terminal import indented, print_fitting
-from advrisk.report.certificate_figures import p_text
-from advrisk.report.certificates import certificate_headlines, certificate_words
+from advrisk.render.terminal import indented
 
 if TYPE_CHECKING:
     from advrisk.api import Run
     from advrisk.api.certificates import WrittenCertificate
-    from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
     from advrisk.assess.certificate.verification import Verification
-    from advrisk.risk.certificate.verdict import Tested
-
-
-def show_certificates(
-    run: "Run",
-    alpha: float | None,
-    zeta: float | None,
-    models: list[str] | None,
-    arms: list[str] | None,
-    *,
-    out_csv: str | None,
-    as_json: bool,
-) -> None:
-    """`advrisk show certificate RUN`: every model, norm and eps."""
-    found = run.certificate(alpha=alpha, zeta=zeta, models=models, arms=arms)
-    show_result(found, found.as_dict, lambda: print_certificates(found), out_csv=out_csv, as_json=as_json)
-
-
-def print_certificates(found: "CertificateAssessment") -> None:
-    """A line for each list, what it would take where it is not certified, and how that is meant."""
-    console = Console()
-    console.print(
-        f"At most {percent(found.alpha)} of inputs broken, said wrongly at most {percent(found.zeta)} of the time: "
-        f"{found.calibration.n:,} samples, {found.method}",
-        style="bold",
-        markup=False,
-        highlight=False,
-    )
-    for sentence in certificate_headlines(found):
-        indented(console, sentence, by=0)
-    columns = [
-        "model",
-        "within",
-        "p",
-        "held against",
-        "worst attack broke",
-        "any attack",
-        "or wrong before",
-        "certified",
-    ]
-    print_fitting(console, columns, [_row(one) for one in found.lists])
-    for model in found.models:
-        refused = f", {model.n_refused} refused" if model.n_refused else ""
-        told = f"{model.n_wrong} of {model.clean_error.n:,} wrong without any attack{refused}"
-        indented(console, f"{model.model}: {told}", by=0)
-    for one in _stopped_at(found):
-        needed = would_take(found, one) or _so_far(one)
-        indented(console, f"{one.model}, {one.norm} {size_text(one.eps)}: {needed}{_behind(found, one)}", by=0)
-    for sentence in certificate_words(found):
-        indented(console, f"· {sentence}", by=0)
-
-
-def _stopped_at(found: "CertificateAssessment") -> "list[ListCertificate]":
-    """Of each model and norm, the smallest eps that is not certified."""
-    first: dict[tuple[str, str], ListCertificate] = {}
-    for one in found.lists:
-        if not one.certified:
-            first.setdefault((one.model, one.norm), one)
-    return list(first.values())
-
-
-def _behind(found: "CertificateAssessment", first: "ListCertificate") -> str:
-    """Why the larger eps behind one that is not certified are not, either, however small their p is."""
-    own = [one for one in found.of(first.model).lists if one.norm == first.norm and one.eps > first.eps]
-    behind = [size_text(one.eps) for one in own if not one.certified and not one.pending]
-    if not behind or first.pending:
-        return ""
-    return f" So {first.norm} {', '.join(behind)} cannot be certified, whatever p is there: no smaller eps is skipped."
-
-
-def _row(one: "ListCertificate") -> list[str]:
-    head = [one.model, f"{one.norm} {size_text(one.eps)}"]
-    certified = {"certified": "yes", "not certified": "no"}.get(one.verdict, one.verdict)
-    if one.certificate is None:
-        return [*head, "–", p_text(one.level), "–", "–", "–", certified]
-    found = one.certificate
-    wrong = "–" if found.wrong is None else _bound(found.wrong)
-    return [*head, p_text(found.p), p_text(one.level), _bound(found.worst), _bound(found.union), wrong, certified]
-
-
-def _bound(test: "Tested") -> str:
-    """Failures, and the risk that they certify by themselves."""
-    return f"{test.count.failures}\n[≤ {100 * test.certified_risk:.1f} %]"
-
-
-def _so_far(one: "ListCertificate") -> str:
-    decided = "" if one.look.decided_at is None else f"; it was at most its share of zeta after {one.look.decided_at}"
-    return (
-        f"not finished: {one.look.n} of {one.n_total} samples in the order of looks. Betting p so far: "
-        f"{p_text(one.look.p)}{decided}."
-    )
 
 
 def print_certified(run: "Run") -> None:

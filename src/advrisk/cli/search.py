@@ -2,23 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from advrisk.assess.search.sections import sections
 from advrisk.cli.lines import show_rows
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.searches import SearchRecord
-from advrisk.render.terminal import indented, new_table, plain_cells
-from advrisk.report.search import ON_SEARCHES, search_words
-from advrisk.report.search_figures import setting_text
+from advrisk.render.terminal import print_sections
 
 if TYPE_CHECKING:
     from advrisk.api import Run
 
-_SHOWN = 10  # settings of each search, the worst first
 
-
-def show_searches(run: "Run", models: list[str] | None, *, out_csv: str | None, as_json: bool) -> None:
+def show_searches(
+    run: "Run", models: list[str] | None, *, details: bool = False, out_csv: str | None = None, as_json: bool = False
+) -> None:
     """`advrisk show search RUN`: what every search tried and found."""
     found = run.searches()
     study = run.study
@@ -38,29 +35,7 @@ def show_searches(run: "Run", models: list[str] | None, *, out_csv: str | None, 
         lambda: [row for one in found for row in one.rows()],
         SearchRecord.columns,
         lambda: [one.as_dict() for one in found],
-        lambda: print_searches(found),
+        lambda: print_sections(sections(found), details=details),
         out_csv=out_csv,
         as_json=as_json,
     )
-
-
-def print_searches(found: "list[SearchRecord]") -> None:
-    """Each search with its worst settings."""
-    console = Console()
-    for one in found:
-        console.print(one.label, style="bold", markup=False, highlight=False)
-        indented(console, search_words(one), by=2)
-        errors = ["errors"] if any(trial.n_errors for trial in one.trials) else []
-        table = new_table("setting", "broken", "of", *errors, "round", "by", "frozen")
-        for trial in sorted(one.trials, key=lambda trial: trial.order)[:_SHOWN]:
-            seen = bool(trial.n or trial.n_errors)
-            counts: list[object] = [trial.failures, trial.n] if seen else ["–", "not run yet"]
-            counts += [trial.n_errors or ""] if errors else []
-            cells = [setting_text(trial), *counts, trial.round, trial.by, "yes" if trial.frozen else ""]
-            table.add_row(*plain_cells([str(cell) for cell in cells]))
-        console.print(table)
-        if len(one.trials) > _SHOWN:
-            indented(
-                console, f"The worst {_SHOWN} of {len(one.trials)} settings; --csv FILE and --json hold all.", by=2
-            )
-    indented(console, ON_SEARCHES, by=0)

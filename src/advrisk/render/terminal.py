@@ -33,11 +33,22 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
                 _print_text(one, console)
             case Table():
                 _print_table(one if details else one.brief, console)
-            case Group():
-                indented(console, one.title, by=0, style="bold")
+            case Group() if _has_words(one.sections, details=details):
+                if one.title:
+                    indented(console, one.title, by=0, style="bold")
                 print_sections(one.sections, console, details=details)
             case _:
                 pass
+
+
+def _has_words(sections: Iterable[Section], *, details: bool) -> bool:
+    """Whether a terminal shows anything of these: not where they are figures, and how to read those."""
+    return any(
+        _has_words(one.sections, details=details)
+        if isinstance(one, Group)
+        else isinstance(one, Headline | Table) or (isinstance(one, Text) and not one.how)
+        for one in (sections if details else unfolded(sections))
+    )
 
 
 def _print_text(text: Text, console: Console) -> None:
@@ -95,7 +106,7 @@ def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
     No line ends between a number and its unit, or within an interval.
     """
     wrapped = textwrap.fill(
-        _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%")),
+        _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%").replace("≤ ", f"≤{_KEPT}")),
         console.width,
         initial_indent=" " * by,
         subsequent_indent=" " * (by + 2),

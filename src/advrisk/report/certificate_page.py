@@ -8,7 +8,7 @@ from advrisk.assess.certificate.statements import target_text
 from advrisk.assess.certificate.words import percent, rate
 from advrisk.core.flags import FLAGS
 from advrisk.core.numbers import size_text
-from advrisk.report.certificate_figures import p_text
+from advrisk.core.values import number_text
 
 _METHODS = {
     "exact": "exact binomial tail, P(Bin(n, alpha) <= failures)",
@@ -43,7 +43,7 @@ def certificate_page(document: Mapping[str, Any]) -> str:
         percent=percent,
         rate=rate,
         size_text=size_text,
-        p_text=p_text,
+        p_text=lambda p: number_text(p, "p-value"),
     )
 
 

@@ -184,7 +184,7 @@ TOPICS: Mapping[str, _Row] = {
     ),
     "certificates": (
         "Certificates",
-        "certificates",
+        "certificate",
         "Upper bounds hold for the frozen attacks on samples that nothing else looked at.",
         certificates_numbers,
         lambda source: _because(

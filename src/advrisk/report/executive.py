@@ -1,6 +1,6 @@
 """The executive summary: which model, how sure, what drives the risk, what is open, what was not tested."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.certificate.records import CertificateAssessment
-from advrisk.assess.certificate.statements import would_take
+from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.gate.records import GateResult
@@ -17,11 +17,11 @@ from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut_words, one_line
-from advrisk.core.numbers import level_text, percent_text, size_text
+from advrisk.core.names import few as _few
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Part, Unanswered, summary_of
 from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
-from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
@@ -154,11 +154,6 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
         )
     if detection := _of(found.detection, DetectionAssessment):
         told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
-    if certificates := _of(found.certificates, CertificateAssessment):
-        told.append(
-            f"Certificates rest on {certificates.calibration.n:,} samples that were kept apart; all claims together "
-            f"are wrong at most {100 * certificates.zeta:.4g} % of the time."
-        )
     told += _said(found, "sure")
     return told or ["There is no number to be sure of."]
 
@@ -293,8 +288,6 @@ def _undecided(found: Findings) -> list[str]:
         told.append(f"Damage: {found.damage}.")
     if indicators := _of(found.indicators, IndicatorAssessment):
         told += _on_scenario_pairs(indicators, found.samples_left)
-    if certificates := _of(found.certificates, CertificateAssessment):
-        told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
     told += _said(found, "undecided")
     asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
     asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
@@ -326,12 +319,6 @@ def _on_pairs(damage: DamageAssessment) -> list[str]:
     return _few(told, "more pairs of models are undecided.")
 
 
-def _on_uncertified(found: CertificateAssessment) -> Iterable[str]:
-    for one in found.lists:
-        if needed := would_take(found, one):
-            yield f"{one.model} within {one.norm} {size_text(one.eps)} is not certified. {needed}"
-
-
 # Words
 
 
@@ -344,13 +331,6 @@ def _said(found: Findings, part: Part) -> list[str]:
 def _of(found: object, kind: type[T]) -> T | None:
     """An assessment, or None where text says why there is none."""
     return found if isinstance(found, kind) else None
-
-
-def _few(sentences: Sequence[str], more: str) -> list[str]:
-    """The first ones, and how many there are beyond."""
-    if len(sentences) <= _MOST:
-        return list(sentences)
-    return [*sentences[:_MOST], f"{len(sentences) - _MOST} {more}"]
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

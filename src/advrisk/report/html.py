@@ -16,7 +16,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
-from advrisk.core.names import cut_words, matches, no_match
+from advrisk.core.names import cut_words, matches, no_match, one_line
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.palette import Places, Plot, model_places
 from advrisk.core.sections import Unanswered, slug
@@ -24,7 +24,6 @@ from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
-from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
@@ -35,7 +34,6 @@ from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
 from advrisk.report.provenance import provenance
-from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, what_would_decide
 from advrisk.risk.convergence import Convergence
 from advrisk.study import StudySpec
@@ -76,10 +74,7 @@ _FLAGS = f"""
 """
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
-_FIGURES = (
-    *("damage_figures", "detection_figures", "indicator_figures", "search_figures"),
-    *("certificate_figures", "arm_figures", "finding_figures"),
-)
+_FIGURES = (*("damage_figures", "detection_figures", "indicator_figures", "arm_figures", "finding_figures"),)
 
 
 def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
@@ -118,8 +113,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         | detection_content(*or_why(found.detection))
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(ledger.storage, found.failures)
-        | search_content(found.searches)
-        | certificate_content(*or_why(found.certificates), places=places)
         | _findings_content(found)
     )
     return (
@@ -166,8 +159,8 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
         ("failures", "Failure modes", bool(shown["failures"])),
         *_with_sections(shown, "survival"),
-        ("search", "Searches", bool(shown["searches"])),
-        ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
+        *_with_sections(shown, "search"),
+        *_with_sections(shown, "certificate"),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
         *_with_sections(shown, "attacks"),
@@ -331,8 +324,8 @@ def _clipped(name: object) -> "Markup | str":
 
 
 def _with_short_words(sentence: object) -> str:
-    """A sentence in which no name is longer than what is clipped elsewhere."""
-    return cut_words(str(sentence), _LONG)
+    """A sentence in which no name is longer than what is clipped elsewhere, or turns the direction of what follows."""
+    return cut_words(one_line(str(sentence)), _LONG)
 
 
 def _unbroken(sentence: object) -> str:

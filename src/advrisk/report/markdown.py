@@ -3,18 +3,15 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut
-from advrisk.core.numbers import size_text
 from advrisk.ledger import Ledger
 from advrisk.render.markdown import markdown_lines
 from advrisk.render.marks import escaped
-from advrisk.report.certificate_figures import p_text
 from advrisk.report.detection import on_left_out
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
@@ -40,7 +37,7 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     lines += [escaped(brief(" ".join(about))), ""] if about else []
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
-    for section in (_damage, _detection, _indicators, _certificates):
+    for section in (_damage, _detection, _indicators):
         lines += section(found)
     built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
     for one in (*built_in, *found.answered):
@@ -100,21 +97,6 @@ def _indicators(found: Findings) -> list[str]:
         for model in one.models
     ]
     return _section("Risk in the deployment", head, rows, "tttntt")
-
-
-def _certificates(found: Findings) -> list[str]:
-    certificates = found.certificates
-    if not isinstance(certificates, CertificateAssessment):
-        return []
-    head = ["model", "norm", "eps", "verdict", "p", "worst attack: failures"]
-    rows = []
-    for one in certificates.lists:
-        worst = None if one.certificate is None else one.certificate.worst
-        failed = "–" if worst is None else f"{worst.count.failures} of {worst.count.n}"
-        p = "–" if one.p is None else escaped(p_text(one.p))
-        rows.append([_name(one.model), one.norm, size_text(one.eps), one.verdict, p, failed])
-    title = f"Certificates (alpha = {100 * certificates.alpha:.4g} %, zeta = {100 * certificates.zeta:.4g} %)"
-    return _section(title, head, rows, "ttntnn")
 
 
 def _made(made: Provenance) -> list[str]:

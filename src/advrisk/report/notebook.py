@@ -1,35 +1,37 @@
 """What a notebook shows of each answer: its headline in words, and a short table with intervals."""
 
-from advrisk.assess.built_in import COMPARISON, QUESTIONS
-from advrisk.assess.certificate.records import CertificateAssessment
+from collections.abc import Callable
+from typing import Any
+
+from advrisk.assess.built_in import COMPARISON, QUESTIONS, Question
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.notebook import html_block, html_table, notebook_html
-from advrisk.core.numbers import level_text, percent_text, size_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Unanswered
-from advrisk.ledger.searches import SearchRecord
 from advrisk.render.notebook import sections_html
-from advrisk.report.certificate_figures import p_text
-from advrisk.report.certificates import certificate_headlines
 from advrisk.report.detection import fpr_name, on_arms, on_left_out, on_samples
 from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, shares_at, size_columns
 from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
-from advrisk.report.search import search_words
 from advrisk.report.summary import damage_name, percent
 from advrisk.risk.convergence import DAMAGE, Convergence
 
 _UNTOLD = "nobody asked"
 
+
+def _shown(question: Question) -> Callable[[Any], str]:
+    """How a notebook shows one result of a question."""
+    return lambda found: sections_html(list(question.sections((found,) if question.several else found, ())))
+
+
 for _question in (*QUESTIONS.values(), COMPARISON):
-    notebook_html.register(_question.result)(
-        lambda found, shown=_question.sections: sections_html(list(shown(found, ())))
-    )
+    notebook_html.register(_question.result)(_shown(_question))
 
 
 @notebook_html.register
@@ -102,31 +104,6 @@ def _(found: FailureModes) -> str:
 
 
 @notebook_html.register
-def _(found: CertificateAssessment) -> str:
-    rows = [
-        [
-            one.model,
-            f"{one.norm} {size_text(one.eps)}",
-            None if one.certificate is None else percent(one.certificate.worst.risk),
-            None if one.p is None else p_text(one.p),
-            p_text(one.level),
-            one.verdict,
-        ]
-        for one in found.lists
-    ]
-    columns = ["model", "within", "worst attack broke", "p", "held against", "verdict"]
-    first, *others = certificate_headlines(found)
-    return html_block(first, html_table(columns, rows), notes=[*others, *found.notes])
-
-
-@notebook_html.register
-def _(found: SearchRecord) -> str:
-    trials = sorted(found.trials, key=lambda trial: trial.order)
-    rows = [[one.text, one.failures, one.n, one.round, one.by, one.frozen] for one in trials]
-    columns = ["setting", "broken", "of", "round", "by", "frozen"]
-    return html_block(found.label, html_table(columns, rows), notes=[search_words(found)])
-
-
 @notebook_html.register
 def _(found: Findings) -> str:
     first, *others = headlines(found) or ["This run answers no question yet"]

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
@@ -24,11 +23,8 @@ def number_rows(found: "Findings") -> list[Row]:
         rows += _detection(found.detection)
     if not isinstance(found.indicators, str):
         rows += _indicators(found.indicators)
-    asked = (one for one in found.built_in.values() if isinstance(one, Finding))
-    rows += [number.row() for one in asked for number in one.quantities]
-    if not isinstance(found.certificates, str):
-        rows += _certificates(found.certificates)
-    rows += [number.row() for one in found.answered for number in one.quantities]
+    built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
+    rows += [number.row() for one in (*built_in, *found.answered) for number in one.quantities]
     return rows
 
 
@@ -73,16 +69,6 @@ def _indicators(found: IndicatorAssessment) -> Iterator[Row]:
     for model, measures in found.measures.items():
         for name, estimate in measures.items():
             yield _row("measure", model, estimate, of=name.partition("@")[0])
-
-
-def _certificates(found: CertificateAssessment) -> Iterator[Row]:
-    for model in found.models:
-        yield _row("certificate_clean_error", model.model, model.clean_error)
-        for one in model.lists:
-            if one.certificate is not None:
-                tested = {"worst_attack": one.certificate.worst, "any_attack": one.certificate.union}
-                for name, test in tested.items():
-                    yield _row(f"certificate_{name}", one.model, test.risk, of=one.norm, eps=one.eps)
 
 
 def _row(quantity: str, model: str, found: Estimate, *, of: str | None = None, eps: float | None = None) -> Row:

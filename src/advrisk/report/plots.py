@@ -9,13 +9,11 @@ from advrisk.core.palette import Plot, model_places
 from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.render.page import page_figures
-from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
 from advrisk.report.indicators import indicator_content
-from advrisk.report.search import search_content
 
 _TEMPLATE = "plotly_white"  # readable in a light and in a dark notebook
 _COLOURS = {"ink": "#2a3f5f", "paper": "#ffffff"}  # of text and page; the report puts its own there
@@ -37,8 +35,6 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
     figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
     figures |= detection_content(*or_why(found.detection))["detection_figures"]
     figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
-    figures |= search_content(found.searches)["search_figures"]
-    figures |= certificate_content(*or_why(found.certificates), places=places)["certificate_figures"]
     for one in found.built_in.values():
         figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
     return figures

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate.sections import gate_headline
@@ -21,7 +22,6 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
 from advrisk.render.records import arrow_tables, tables_record
 from advrisk.report.answer import leading
-from advrisk.report.certificates import certificate_headlines
 from advrisk.report.executive import executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline

@@ -1,4 +1,4 @@
-"""`advrisk show search RUN`: a table, CSV, JSON; and what is refused."""
+"""`advrisk show search RUN`: sections, CSV, JSON; and what is refused."""
 
 import json
 from dataclasses import replace
@@ -42,24 +42,9 @@ def test_what_is_not_there_is_refused() -> None:
         show_searches(SimpleNamespace(searches=list, study=study), None, out_csv=None, as_json=False)
 
 
-def test_it_says_how_many_are_shown_and_what_is_not_run_yet(capsys: pytest.CaptureFixture[str]) -> None:
-    many = [Trial(place, "random", f"a{place:02}", {"x": place / 30}, 1, 9, 0, False) for place in range(25)]
-    waiting = Trial(3, "random", "z", {"x": 0.9}, 0, 0, 0, False)
-    few = replace(ONE, trials=(*TRIALS, waiting), finished=False)
-    runs = SimpleNamespace(searches=lambda: [replace(ONE, trials=tuple(many)), few], study=None)
-    show_searches(runs, None, out_csv=None, as_json=False)
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "The worst 10 of 25 settings" in shown
-    assert "not run yet" in shown
-
-
-def test_errors_stand_in_a_column_where_there_are_some(capsys: pytest.CaptureFixture[str]) -> None:
-    show_searches(RUN, None, out_csv=None, as_json=False)
-    assert "errors" not in capsys.readouterr().out
-    lost = Trial(4, "random", "a4", {"x": 1.0}, 0, 0, 9, False)
-    some = SimpleNamespace(searches=lambda: [replace(ONE, trials=(*TRIALS, lost))], study=None)
-    show_searches(some, None, out_csv=None, as_json=False)
-    shown = capsys.readouterr().out
-    assert "errors" in shown
-    assert "1 setting ended on some samples with an error or a timeout" in " ".join(shown.split())
-    assert shown.rindex("x 1") > shown.index("x 0 ")
+def test_details_show_each_of_several_searches(capsys: pytest.CaptureFixture[str]) -> None:
+    both = SimpleNamespace(searches=lambda: [ONE, replace(ONE, model="hard")], study=None)
+    show_searches(both, None)
+    assert "x 0.25" not in capsys.readouterr().out
+    show_searches(both, None, details=True)
+    assert "x 0.25" in capsys.readouterr().out

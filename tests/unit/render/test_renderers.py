@@ -85,6 +85,9 @@ def test_markdown_escapes_names_and_cuts_long_tables():
     long = Table("Many", (Column("model"),), tuple((f"m{n}",) for n in range(MOST_ROWS + 3)))
     assert "And 3 more rows." in markdown_lines("x", [long])
     assert markdown_lines("x", []) == []
+    endless = "n" * 10_000
+    said = markdown_lines("x", [Headline(endless), Text((endless,), endless), Group(endless, (Headline(endless),))])
+    assert max(map(len, said)) < 100
 
 
 def test_a_long_name_does_not_take_the_markdown():
@@ -156,6 +159,27 @@ def test_what_is_folded_is_shown_to_those_who_look_closer():
     assert "Closer" not in "".join(markdown_lines("x", [Group("All", (wide,)), inner]))
     assert "17" not in sections_html([wide, inner])
     assert tables_record([inner]) == {"wide": [{"model": "a", "seed": 17}]}
+
+
+def test_a_terminal_says_nothing_of_a_group_of_figures():
+    figures = Group("", (Figure("Risks", {"data": [], "layout": {}}, "x"),), beside=True)
+    console = Console(file=io.StringIO(), width=80)
+    print_sections([Group("Pictured", (Text(("A bar is a risk.",), how=True), figures))], console, details=True)
+    assert console.file.getvalue() == ""
+    print_sections([Group("", (Text(("Said.",)),))], console)
+    assert console.file.getvalue() == "· Said.\n"
+
+
+def test_a_block_leaves_out_what_is_empty_and_breaks_no_bound():
+    table = Table(
+        "T", (Column("model"), Column("from"), Column("broke", "count")), (("m", "", Cell(3, ("[≤ 7.5 %]",))),)
+    )
+    for width in range(8, 20):
+        console = Console(file=io.StringIO(), width=width)
+        print_sections([table], console)
+        shown = console.file.getvalue()
+        assert "from" not in shown
+        assert "[≤ 7.5 %]" in shown
 
 
 def test_a_cell_shows_more_than_its_value_to_people_and_its_value_to_machines():

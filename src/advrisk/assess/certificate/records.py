@@ -164,6 +164,16 @@ class ModelCertificates:
         """Whether all its lists are."""
         return all(one.certified for one in self.lists)
 
+    @property
+    def verdict(self) -> str:
+        """On all its lists together, in a few words."""
+        if self.certified:
+            return "certified"
+        failed = any(not one.certified and not one.pending for one in self.lists)
+        if any(one.certified for one in self.lists):
+            return "certified in part" if failed else "certified so far"
+        return "not certified" if failed else "not decided yet"
+
     def of(self, norm: str, eps: float) -> ListCertificate:
         """The list within that norm and eps."""
         for one in self.lists:

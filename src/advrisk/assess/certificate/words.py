@@ -1,5 +1,6 @@
 """What a certificate means, what a search promises, and shares as people write them: the one place for all."""
 
+from advrisk.core.values import number_text
 from advrisk.risk.certificate.exploration import SearchGuarantee
 
 NOTHING = "no guarantee from the search"
@@ -30,4 +31,4 @@ def percent(share: float) -> str:
 
 def rate(share: float) -> str:
     """`6.67 %`: what was seen, as exactly as it is worth."""
-    return f"{100 * share:.3g} %"
+    return number_text(share, "weight")

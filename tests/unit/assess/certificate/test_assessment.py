@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import beta, binom
 
 from advrisk.assess.certificate.assessment import assess_certificates
+from advrisk.assess.certificate.sections import certificate_words
 from advrisk.assess.certificate.statements import claim, headline, would_take
 from advrisk.core.errors import RiskError
-from advrisk.report.certificates import certificate_words
 from advrisk.risk.certificate import betting_p_values, look_order
 
 from .conftest import Make, write_rows

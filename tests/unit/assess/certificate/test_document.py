@@ -10,6 +10,7 @@ import pytest
 
 from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.document import CertificateDocument, read_document
+from advrisk.assess.certificate.sections import certificate_words
 from advrisk.assess.certificate.signature import new_key, signature_problem, signed
 from advrisk.assess.certificate.statements import target_text
 from advrisk.assess.certificate.verification import compare_documents, verify_document
@@ -18,7 +19,6 @@ from advrisk.core.errors import RiskError, RunError
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_page import certificate_page
-from advrisk.report.certificates import certificate_words
 from advrisk.risk.certificate import look_order
 from tests.golden.make_certificate_v1 import BROKEN, MODEL, SAMPLES, document, golden_ledger
 

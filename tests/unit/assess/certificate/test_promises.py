@@ -11,12 +11,12 @@ from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.document import certificate_document
 from advrisk.assess.certificate.promises import promise, promised_level, with_searches
 from advrisk.assess.certificate.records import CertificateAssessment, Premise, SearchFacts
+from advrisk.assess.certificate.sections import certificate_words
 from advrisk.assess.certificate.verification import verify_document
 from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import Course, Round, write_course, write_current
 from advrisk.report.certificate_page import certificate_page
-from advrisk.report.certificates import certificate_words
 from advrisk.risk.certificate import p_value, search_guarantee
 from advrisk.study import CertificateSpec, Source, validated
 

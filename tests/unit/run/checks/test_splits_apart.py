@@ -96,7 +96,7 @@ def test_the_report_shows_the_searches(runs: tuple[Run, Run, Progress], tmp_path
     alone, beside, _ = runs
     page = beside.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Searches for the worst settings" in page
-    assert 'data-figure="search 1 1"' in page
+    assert 'data-figure="search share_of_samples_broken_by_each_setting_of_search_2"' in page
     assert "Searches for the worst settings" not in alone.report(tmp_path / "alone.html").read_text(encoding="utf-8")
 
 

@@ -13,11 +13,11 @@ from advrisk.api.status import run_status
 from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.document import certificate_document
 from advrisk.assess.certificate.verification import verify_document
+from advrisk.assess.search.sections import search_words
 from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FILE, frozen_lists
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.report.search import search_words
 from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
 from advrisk.run.search.tally import Tally, can_still_win
@@ -223,7 +223,7 @@ def test_samples_that_end_with_an_error_are_left_out_of_the_rate_and_the_setting
     assert {(trial.failures, trial.n, trial.n_errors, trial.rate) for trial in lost} == {(0, 0, 36, None)}
     assert one.worst is not None
     assert one.worst.setting["size"] == pytest.approx(10**-2.5, rel=1e-4)
-    assert "5 settings ended on some samples with an error or a timeout" in search_words(one)
+    assert "5 settings ended on some samples with an error or a timeout" in " ".join(search_words(one))
 
 
 def test_what_is_known_of_a_sample_from_its_rows() -> None:

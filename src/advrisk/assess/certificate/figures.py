@@ -19,6 +19,7 @@ from advrisk.core.palette import (
     places_of,
     plain_label,
 )
+from advrisk.core.values import number_text
 
 SMALLEST_P = 1e-12  # what is below is drawn there
 _FINE = (1, 0.5, 0.1, 0.05, 0.01, 1e-3)
@@ -104,7 +105,9 @@ def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Plot:
         **named(model),
         "x": [one.eps for one in lists],
         "y": [max(p, SMALLEST_P) for p in own],
-        "customdata": [[p_text(p), one.verdict, one.attacks[0].failures] for p, one in zip(own, lists, strict=True)],
+        "customdata": [
+            [number_text(p, "p-value"), one.verdict, one.attacks[0].failures] for p, one in zip(own, lists, strict=True)
+        ],
         "line": {"color": cycled(COLOURS, place), "dash": cycled(DASHES, place), "width": 2},
         "marker": {
             "size": 10,
@@ -124,19 +127,19 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Plot:
     clean = {
         "type": "bar",
         "orientation": "h",
-        "name": "wrong without an attack",
+        "name": "clean error",
         "y": names,
         "x": [model.clean_error.value for model, _, _ in told],
         "marker": {"color": "#999999"},
         "text": [plain_label(name) for name in names],
         "textposition": "none",
-        "hovertemplate": "%{text}: %{x:.1%} wrong without an attack<extra></extra>",
+        "hovertemplate": "%{text}: %{x:.1%} clean error<extra></extra>",
     }
     return {
         "data": [
             clean,
             _bars("worst attack: seen, and certified", names, [c.worst.risk for _, _, c in told], _RISK),
-            _bars("wrong, clean or attacked", names, [(c.wrong or c.union).risk for _, _, c in told], _WRONG),
+            _bars("incorrect, clean or attacked", names, [(c.wrong or c.union).risk for _, _, c in told], _WRONG),
         ],
         "layout": {
             "barmode": "group",
@@ -185,10 +188,3 @@ def _bars(name: str, models: Sequence[str], risks: Sequence[Estimate], colour: s
         "textposition": "none",
         "hovertemplate": f"%{{text}}: {name}<br>%{{x:.1%}} seen, at most %{{customdata:.1%}} certified<extra></extra>",
     }
-
-
-def p_text(p: float) -> str:
-    """`0.0123`, `3e-07`, `< 1e-12`."""
-    if p < SMALLEST_P:
-        return f"< {SMALLEST_P:.0e}"
-    return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"

@@ -24,8 +24,7 @@ def trajectory(one: SearchRecord) -> Plot:
         "x": places,
         "y": [trial.rate for _, trial in seen],
         "text": [
-            f"{plain_label(setting_text(trial))}<br>{trial.failures} of {trial.n}, round {trial.round}"
-            for _, trial in seen
+            f"{plain_label(trial.text)}<br>{trial.failures} of {trial.n}, round {trial.round}" for _, trial in seen
         ],
         "marker": {
             "size": [11 if trial.frozen else 7 for _, trial in seen],
@@ -46,12 +45,16 @@ def trajectory(one: SearchRecord) -> Plot:
     return {"data": [line, tried], "layout": _layout({"title": {"text": "settings tried"}}, _rates())}
 
 
-def surface(one: SearchRecord) -> list[Plot]:
-    """The failure rate over two parameters as a heat map with what was tried on it; else over each one by itself."""
+def surface(one: SearchRecord) -> dict[str, Plot]:
+    """The failure rate over two parameters as a heat map with what was tried on it; else over each one by itself.
+
+    By the names of the parameters.
+    """
     seen = [trial for trial in one.trials if trial.n]
-    if len(one.axes) == 2:
-        return [_heat_map(one, seen)]
-    return [_partial(axis, seen) for axis in one.axes]
+    names = [str(axis["name"]) for axis in one.axes]
+    if len(names) == 2:
+        return {" and ".join(names): _heat_map(one, seen)}
+    return {name: _partial(axis, seen) for name, axis in zip(names, one.axes, strict=True)}
 
 
 def _heat_map(one: SearchRecord, seen: list[Trial]) -> Plot:
@@ -94,7 +97,7 @@ def _points(seen: list[Trial], x: list[float], y: list[Any]) -> Plot:
         "mode": "markers",
         "x": x,
         "y": y,
-        "text": [f"{plain_label(setting_text(trial))}<br>{trial.failures} of {trial.n}" for trial in seen],
+        "text": [f"{plain_label(trial.text)}<br>{trial.failures} of {trial.n}" for trial in seen],
         "marker": {
             "size": [13 if trial.frozen else 8 for trial in seen],
             "symbol": ["star" if trial.frozen else "circle" for trial in seen],
@@ -127,8 +130,3 @@ def _rates() -> Plot:
 def _layout(xaxis: Plot, yaxis: Plot) -> Plot:
     legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
     return {"xaxis": xaxis, "yaxis": yaxis, "legend": legend, "height": 340}
-
-
-def setting_text(trial: Trial) -> str:
-    """`sigma 0.01, eta 0.02`."""
-    return trial.text

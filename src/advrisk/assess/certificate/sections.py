@@ -1,0 +1,308 @@
+"""What is shown of certificates: what is certified of each model, what it would take elsewhere, and every attack.
+
+Words that are part of a certificate as a document are in `statements`; here are those around them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from advrisk.assess.certificate.figures import p_curves, risk_bars
+from advrisk.assess.certificate.promises import promises
+from advrisk.assess.certificate.records import (
+    BETTING,
+    AttackFacts,
+    CertificateAssessment,
+    ListCertificate,
+    ModelCertificates,
+)
+from advrisk.assess.certificate.statements import claim, headline, looked_at, shared, would_take
+from advrisk.assess.certificate.words import meaning, percent, rate
+from advrisk.core.estimate import NamedEstimate
+from advrisk.core.names import few
+from advrisk.core.numbers import size_text
+from advrisk.core.palette import Places, model_places
+from advrisk.core.sections import (
+    Alternatives,
+    Cell,
+    Column,
+    Figure,
+    Group,
+    Headline,
+    Section,
+    Summary,
+    Table,
+    Text,
+    Value,
+)
+from advrisk.core.values import number_text
+from advrisk.risk.certificate.verdict import Tested
+
+TITLE = "Certificates"
+_ON_ATTACKS = (
+    "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is "
+    "claimed about it."
+)
+_ON_COUNTS = (
+    "Brackets hold the risk that a count certifies, taken by itself: that bound is wrong at most {zeta} of the time."
+)
+_ON_CURVES = (
+    "A point is the largest p of all attacks within that eps. Filled points are certified: they, and all points left "
+    "of them, lie below what they are held against (dotted). That is zeta, or a part of it where several models and "
+    "norms share it; a model that is certified throughout hands its part on."
+)
+_ON_BARS = (
+    "A bar is the share of samples that failed, its whisker ends at the risk that is certified by itself. Where the "
+    "blue whisker ends left of the dotted line, a risk of alpha is certified by itself. Orange counts clean "
+    "errors, too."
+)
+_ON_EVERY_ATTACK = (
+    "The worst attack comes first. “First try” is less than “broke” where a random attack was tried several times.",
+    "“Any attack” counts a sample if some attack of the list breaks it, the row below also if it is incorrect clean.",
+)
+_ON_DOCUMENTS = (
+    "`advrisk certify RUN` writes each of these as a document of its own, with what it rests on and what it does not "
+    "claim."
+)
+
+
+def sections(found: CertificateAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
+    """The verdict on each model and list first, every attack folded away."""
+    yield Headline(_headline(found))
+    yield from _summaries(found)
+    yield _each_model(found)
+    yield _each_list(found)
+    yield from _figures(found, model_places(models))
+    if needed := tuple(_needed(found)):
+        yield Text(needed, "What it would take")
+    yield Text(tuple(certificate_words(found)), "What is claimed")
+    yield from (_every_attack(found, model) for model in found.models)
+    yield Text((_ON_DOCUMENTS,), how=True)
+
+
+def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
+    """The clean error of each model, and of each list what the worst attack and any attack broke."""
+    for model in found.models:
+        yield NamedEstimate("certificate_clean_error", model.model, model.clean_error)
+        for one in model.lists:
+            if one.certificate is not None:
+                tested = {"worst_attack": one.certificate.worst, "any_attack": one.certificate.union}
+                for name, test in tested.items():
+                    yield NamedEstimate(f"certificate_{name}", one.model, test.risk, one.norm, one.eps)
+
+
+def certificate_headlines(found: CertificateAssessment) -> list[str]:
+    """What is certified of each model, for those who read no further."""
+    return [f"{headline(model, model.lists)}, at {_terms(found)}." for model in found.models]
+
+
+def certificate_words(found: CertificateAssessment) -> list[str]:
+    """How certificates are meant."""
+    told = [
+        f"Tested on {found.calibration.n:,} samples that were kept apart; method: {found.method}.",
+        meaning(found.alpha, found.zeta),
+        shared(found, found.n_claims, found.n_sequences),
+        _ON_ATTACKS,
+    ]
+    if found.method != BETTING and found.most_failures >= 0:
+        told.append(
+            f"Of {found.calibration.n:,} samples, at most {found.most_failures} may fail within the smallest eps for "
+            "it to be certified, whatever becomes of the rest."
+        )
+    told += [f"{model.model}:{said}" for model in found.models if (said := looked_at(model.lists))]
+    return [*told, *promises(found), *found.notes]
+
+
+def _headline(found: CertificateAssessment) -> str:
+    """Of one model its own headline, of several who is certified and who is not."""
+    if len(found.models) == 1:
+        return certificate_headlines(found)[0]
+    named: dict[str, list[str]] = {}
+    for model in found.models:
+        named.setdefault(model.verdict, []).append(model.model)
+    told = "; ".join(f"{verdict}: {', '.join(models)}" for verdict, models in sorted(named.items()))
+    return f"At {_terms(found)}, {told}."
+
+
+def _terms(found: CertificateAssessment) -> str:
+    return f"alpha = {percent(found.alpha)} and zeta = {percent(found.zeta)}"
+
+
+def _summaries(found: CertificateAssessment) -> Iterator[Summary]:
+    yield Summary(
+        "sure",
+        (
+            f"Certificates rest on {found.calibration.n:,} samples that were kept apart; all claims together are wrong "
+            f"at most {percent(found.zeta)} of the time.",
+        ),
+    )
+    open_ones = [
+        f"{one.model} within {_within(one)} is not certified. {needed}"
+        for one in found.lists
+        if (needed := would_take(found, one))
+    ]
+    yield Summary("undecided", tuple(few(open_ones, "more lists of attacks are not certified.")))
+
+
+# Tables
+
+
+def _each_model(found: CertificateAssessment) -> Table:
+    norms = sorted({norm for model in found.models for norm in model.sizes})
+    refused = any(model.n_refused for model in found.models)
+    columns = (
+        Column("model"),
+        Column("verdict"),
+        *(Column(f"largest certified eps, {norm}", "distance") for norm in norms),
+        Column("clean error", "share"),
+        *((Column("clean inputs refused", "count"),) if refused else ()),
+    )
+    rows = tuple(
+        (
+            model.model,
+            _marked(model.verdict),
+            *(_largest(model, norm) for norm in norms),
+            Cell(model.clean_error, (f"{model.n_wrong:,} of {model.clean_error.n:,}",)),
+            *((model.n_refused,) if refused else ()),
+        )
+        for model in found.models
+    )
+    return Table("What is certified of each model", columns, rows)
+
+
+def _largest(model: ModelCertificates, norm: str) -> Value:
+    sizes = model.sizes.get(norm)
+    return None if sizes is None else "none" if sizes.largest is None else sizes.largest
+
+
+def _each_list(found: CertificateAssessment) -> Table:
+    columns = (
+        Column("model"),
+        Column("within"),
+        Column("verdict"),
+        Column("p", "p-value"),
+        Column("held against", "p-value"),
+        Column("worst attack broke", "count"),
+        Column("any attack broke", "count", detail=True),
+        Column("incorrect, clean or attacked", "count", detail=True),
+    )
+    rows = tuple((one.model, _within(one), _verdict(one), one.p, one.level, *_counts(one)) for one in found.lists)
+    note = _ON_COUNTS.format(zeta=percent(found.zeta))
+    return Table("Each list of attacks, within one norm and eps", columns, rows, (note,))
+
+
+def _verdict(one: ListCertificate) -> Value:
+    seen = (f"{one.look.n:,} of {one.n_total:,} samples",) if one.certificate is None else ()
+    return _marked(one.verdict, *seen)
+
+
+def _marked(verdict: str, *beside: str) -> Cell:
+    return Cell(verdict, beside, "best" if verdict == "certified" else "")
+
+
+def _counts(one: ListCertificate) -> tuple[Value, ...]:
+    if one.certificate is None:
+        return None, None, None
+    return _bound(one.certificate.worst), _bound(one.certificate.union), _bound(one.certificate.wrong)
+
+
+def _bound(test: Tested | None) -> Value:
+    """Failures, and the risk that they certify by themselves."""
+    return None if test is None else Cell(test.count.failures, (f"[≤ {rate(test.certified_risk)}]",))
+
+
+def _every_attack(found: CertificateAssessment, model: ModelCertificates) -> Group:
+    tables = (_attacks(found, one) for one in model.lists)
+    said = Text((claim(found, model, model.lists),))
+    return Group(f"{model.model}: every attack", (said, Text(_ON_EVERY_ATTACK, how=True), *tables), folded=True)
+
+
+def _attacks(found: CertificateAssessment, one: ListCertificate) -> Table:
+    columns = (
+        Column("attack"),
+        Column("from"),
+        Column("tries", "count"),
+        Column("first try broke", "count"),
+        Column("broke", "count"),
+        Column("p", "p-value"),
+        Column("certified risk", "weight"),
+    )
+    tested = {} if one.certificate is None else {test.name: test for test in one.certificate.arms}
+    rows = [_attack(attack, tested.get(attack.arm)) for attack in one.attacks]
+    if one.certificate is not None:
+        rows.append(_together("any attack", one.certificate.union))
+        rows += (
+            [] if one.certificate.wrong is None else [_together("incorrect, clean or attacked", one.certificate.wrong)]
+        )
+    needed = would_take(found, one)
+    title = f"Attacks on {one.model} within {_within(one)}: {one.verdict}"
+    return Table(title, columns, tuple(rows), (needed,) if needed else ())
+
+
+def _attack(attack: AttackFacts, test: Tested | None) -> tuple[Value, ...]:
+    """What it broke, once all samples are there: counts of some of them say nothing."""
+    head = Cell(attack.arm, attack.flags), "a search" if attack.origin == "frozen" else "the study", attack.tries
+    if test is None:
+        return *head, None, None, None, None
+    errors = (f"errors: {attack.untold}",) if attack.untold else ()
+    return *head, attack.first_try, Cell(attack.failures, errors), test.p, test.certified_risk
+
+
+def _together(name: str, test: Tested) -> tuple[Value, ...]:
+    return Cell(name, mark="total"), "", "", "", test.count.failures, test.p, test.certified_risk
+
+
+def _within(one: ListCertificate) -> str:
+    return f"{one.norm} {size_text(one.eps)}"
+
+
+# Figures
+
+
+def _figures(found: CertificateAssessment, places: Places) -> Iterator[Section]:
+    for norm in sorted({one.norm for one in found.lists}):
+        described = "p against eps for each model; the same numbers stand in the table above."
+        curves = Figure(f"p against eps within {norm}", p_curves(found, norm, places=places), described)
+        bars = Alternatives("Shown", tuple(_bars(found, norm)))
+        yield Group(
+            f"Attacks within {norm}", (Text((_ON_CURVES,), how=True), curves, Text((_ON_BARS,), how=True), bars)
+        )
+
+
+def _bars(found: CertificateAssessment, norm: str) -> Iterator[Figure]:
+    described = "Share of failed samples of each model, and the risk that is certified."
+    for size in sorted({one.eps for one in found.lists if one.norm == norm}):
+        yield Figure(f"Certified risk within {norm} {size_text(size)}", risk_bars(found, norm, size), described)
+
+
+# What it would take
+
+
+def _needed(found: CertificateAssessment) -> Iterator[str]:
+    """For each model and norm, what would certify the smallest eps that is not."""
+    for one in _first(one for one in found.lists if not one.certified):
+        needed = would_take(found, one) or _so_far(one)
+        yield f"{one.model}, {_within(one)}: {needed}{_behind(found, one)}"
+
+
+def _first(lists: Iterable[ListCertificate]) -> list[ListCertificate]:
+    """Of each model and norm the first."""
+    first: dict[tuple[str, str], ListCertificate] = {}
+    for one in lists:
+        first.setdefault((one.model, one.norm), one)
+    return list(first.values())
+
+
+def _behind(found: CertificateAssessment, first: ListCertificate) -> str:
+    """Why the larger eps behind one that is not certified are not, either, however small their p is."""
+    own = [one for one in found.of(first.model).lists if one.norm == first.norm and one.eps > first.eps]
+    behind = [size_text(one.eps) for one in own if not one.certified and not one.pending]
+    if not behind or first.pending:
+        return ""
+    return f" So {first.norm} {', '.join(behind)} cannot be certified, whatever p is there: no smaller eps is skipped."
+
+
+def _so_far(one: ListCertificate) -> str:
+    decided = "" if one.look.decided_at is None else f"; it was at most its share of zeta after {one.look.decided_at}"
+    return (
+        f"not finished: {one.look.n} of {one.n_total} samples in the order of looks. Betting p so far: "
+        f"{number_text(one.look.p, 'p-value')}{decided}."
+    )

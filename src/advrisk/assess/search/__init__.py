@@ -1,0 +1,1 @@
+"""Which settings of an attack do most harm, as searches found."""
