@@ -6,6 +6,8 @@ from typing import Any
 
 from advrisk.assess.attacks import sections as attacks
 from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.detection import sections as detection
+from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
 
@@ -26,5 +28,6 @@ class Question:
 
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
+    "detection": Question(detection.TITLE, DetectionAssessment, detection.sections, detection.quantities),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }

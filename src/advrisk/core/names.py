@@ -49,6 +49,12 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} more"
 
 
+def few(sentences: Sequence[str], more: str, most: int = 4) -> list[str]:
+    """The first sentences, and how many there are beyond: `3 more models are undecided.`"""
+    n_more = len(sentences) - most
+    return [*sentences[:most], f"{n_more} {more}"] if n_more > 0 else list(sentences)
+
+
 def counted(n: int, noun: str) -> str:
     """`1 sample`, `3 samples`."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

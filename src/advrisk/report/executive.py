@@ -1,6 +1,6 @@
 """The executive summary: which model, how sure, what drives the risk, what is open, what was not tested."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -10,13 +10,12 @@ from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.certificate.statements import would_take
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted, cut_words, one_line
+from advrisk.core.names import counted, cut_words, few, one_line
 from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.core.sections import Part, Unanswered, summary_of
 from advrisk.ledger import Ledger
@@ -113,7 +112,7 @@ def _to_ship(found: Findings) -> list[str]:
             "first answers the study's scenario."
         )
     if certificates := _of(found.certificates, CertificateAssessment):
-        told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
+        told += few(certificate_headlines(certificates), "more models: see the section on certificates.")
     return [*told, *found.view.sentences()]
 
 
@@ -156,8 +155,6 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
         )
     if survival := _of(found.survival, SurvivalAssessment):
         told.append(survival_headline(survival))
-    if detection := _of(found.detection, DetectionAssessment):
-        told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
     if certificates := _of(found.certificates, CertificateAssessment):
         told.append(
             f"Certificates rest on {certificates.calibration.n:,} samples that were kept apart; all claims together "
@@ -209,18 +206,6 @@ def _on_next(pair: Pair, damage: DamageAssessment) -> str:
     return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
 
 
-def _on_detectors(found: DetectionAssessment) -> Iterable[str]:
-    """The best detector in front of each model, beside chance."""
-    for model in found.models:
-        one = next(table for table in found.tables if table.model == model)
-        if one.overall.auroc is not None:
-            yield (
-                f"Detector {one.name} in front of {model}: AUROC {one.overall.auroc} against the arms of each size "
-                f"together, averaged over sizes and norms; arms that know it are left out "
-                f"(chance: {one.overall.chance_auroc:.3f})."
-            )
-
-
 # What drives the risk
 
 
@@ -232,8 +217,6 @@ def _what_drives(found: Findings) -> list[str]:
     if indicators := _of(found.indicators, IndicatorAssessment):
         for one in stated_results(indicators) or list(indicators.results[:1]):
             told += _on_scenario(one, damage.least_bad if damage and one.scenario.name == UNIFORM else None)
-    if detection := _of(found.detection, DetectionAssessment):
-        told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
     told += _said(found, "drivers")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
 
@@ -274,13 +257,6 @@ def _on_scenario(one: ScenarioResult, model: str | None) -> list[str]:
     return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
 
 
-def _on_defeats(found: DetectionAssessment) -> Iterable[str]:
-    for one in found.tables:
-        if (arm := one.defeat.most_often) is not None:
-            where = f"{one.name} in front of {one.model}"
-            yield f"{arm.arm} gets past {where} most often: {percent(arm.unseen)} of attackable samples."
-
-
 # What is undecided
 
 
@@ -298,9 +274,9 @@ def _undecided(found: Findings) -> list[str]:
     if indicators := _of(found.indicators, IndicatorAssessment):
         told += _on_scenario_pairs(indicators, found.samples_left)
     if certificates := _of(found.certificates, CertificateAssessment):
-        told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
+        told += few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
     if gate := _of(found.gate, GateResult):
-        told += _few(list(_on_open_requirements(gate)), "more requirements are undecided.")
+        told += few(list(_on_open_requirements(gate)), "more requirements are undecided.")
     told += _said(found, "undecided")
     asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
     asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
@@ -329,7 +305,7 @@ def _on_pairs(damage: DamageAssessment) -> list[str]:
         ]
     pairs = [pair for pair in damage.pairs if pair.undecided]
     told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair, damage.samples_left)}." for pair in pairs]
-    return _few(told, "more pairs of models are undecided.")
+    return few(told, "more pairs of models are undecided.")
 
 
 def _on_open_requirements(gate: GateResult) -> Iterable[str]:
@@ -356,13 +332,6 @@ def _said(found: Findings, part: Part) -> list[str]:
 def _of(found: object, kind: type[T]) -> T | None:
     """An assessment, or None where text says why there is none."""
     return found if isinstance(found, kind) else None
-
-
-def _few(sentences: Sequence[str], more: str) -> list[str]:
-    """The first ones, and how many there are beyond."""
-    if len(sentences) <= _MOST:
-        return list(sentences)
-    return [*sentences[:_MOST], f"{len(sentences) - _MOST} {more}"]
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

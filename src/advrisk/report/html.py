@@ -25,7 +25,6 @@ from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
 from advrisk.report.certificates import certificate_content
-from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
 from advrisk.report.failures import failure_content, losses_text
@@ -79,7 +78,7 @@ _FLAGS = f"""
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 _FIGURES = (
-    *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
+    *("damage_figures", "indicator_figures", "lasts_figures", "search_figures"),
     *("certificate_figures", "arm_figures", "finding_figures"),
 )
 
@@ -118,7 +117,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     shown = (
         content(folder, ledger, study, list(found.flags), found.arms)
         | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
-        | detection_content(*or_why(found.detection))
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(ledger.storage, found.failures)
         | survival_content(found.survival, places=places)
@@ -167,7 +165,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("table", "Decision table", damage or bool(shown["no_damage"])),
         ("curves", "How much it takes", damage),
         ("settling", "Are there enough samples", bool(shown["settled"])),
-        ("detectors", "Detectors", bool(shown["detection"] or shown["undetected"])),
+        *_built_in(shown, "detection"),
         ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
         ("failures", "Failure modes", bool(shown["failures"])),
         ("survival", "How long it survives", bool(shown["lasts"] or shown["lasts_not"])),
@@ -175,11 +173,15 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
-        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items()),
+        *_built_in(shown, "attacks"),
         ("examples", "Examples", bool(shown["examples"])),
         ("health", "Can it be trusted", True),
         ("provenance", "Make it again", True),
     ]
+
+
+def _built_in(shown: dict[str, Any], name: str) -> list[tuple[str, str, bool]]:
+    return [(name, one["title"], True)] if (one := shown["built_in"].get(name)) else []
 
 
 def _scripts() -> dict[str, Any]:

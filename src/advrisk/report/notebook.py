@@ -4,7 +4,6 @@ from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
@@ -18,7 +17,6 @@ from advrisk.ledger.searches import SearchRecord
 from advrisk.render.notebook import sections_html
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines
-from advrisk.report.detection import fpr_name, on_arms, on_left_out, on_samples
 from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, shares_at, size_columns
@@ -85,21 +83,6 @@ def _(found: Convergence) -> str:
     columns = ["model", *(f"n = {found.n[place]}" for place in ends)]
     title = f"How {damage_name(relative=found.relative)} settles as samples are added"
     return html_block(title, html_table(columns, rows), notes=[f"Medians and bands of {found.resamples} resamples."])
-
-
-@notebook_html.register
-def _(found: DetectionAssessment) -> str:
-    parts = []
-    for model in found.models:
-        tables = [one for one in found.tables if one.model == model]
-        rows = [
-            [one.name, one.table.n_arms, one.overall.auroc, one.overall.chance_auroc, one.overall.fpr_at_tpr]
-            for one in tables
-        ]
-        caption_ = f"{model}: {on_samples(tables[0])}; {on_arms(tables)}"
-        parts.append(html_table(["detector", "arms", "AUROC", "chance", fpr_name(found.tpr)], rows, caption=caption_))
-    left_out = dict.fromkeys(sentence for one in found.tables for sentence in on_left_out(one.table))
-    return html_block("How well detectors hold against all arms together", *parts, notes=[*left_out, *found.notes])
 
 
 @notebook_html.register

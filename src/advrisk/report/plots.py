@@ -10,7 +10,6 @@ from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.render.page import page_figures
 from advrisk.report.certificates import certificate_content
-from advrisk.report.detection import detection_content
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
@@ -36,7 +35,6 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
         settled = found.settled
         figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
     figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
-    figures |= detection_content(*or_why(found.detection))["detection_figures"]
     figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
     figures |= survival_content(found.survival, places=places)["lasts_figures"]
     figures |= search_content(found.searches)["search_figures"]
