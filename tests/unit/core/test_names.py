@@ -2,7 +2,7 @@
 
 import pytest
 
-from advrisk.core.names import did_you_mean, nearest
+from advrisk.core.names import did_you_mean, few, nearest
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,8 @@ def test_the_nearest_name_is_none_where_none_is_near() -> None:
     assert nearest("nxt", iter(["next", "least-likely"])) == "next"
     assert nearest("zebra", ["next", "least-likely"]) is None
     assert nearest("zebra", []) is None
+
+
+def test_of_many_sentences_the_first_are_told_and_the_others_counted() -> None:
+    assert few(["a", "b"], "more.", 2) == ["a", "b"]
+    assert few(["a", "b", "c"], "more.", 2) == ["a", "b", "1 more."]

@@ -20,6 +20,7 @@ from advrisk.core.sections import (
     Table,
     Text,
     Unanswered,
+    distinct,
     headline_of,
     slug,
 )
@@ -171,3 +172,9 @@ def test_names_for_machines():
     assert slug("robust accuracy at 8/255") == "robust_accuracy_at_8_255"
     assert headline_of(SECTIONS) == "plain is the least bad."
     assert headline_of([TABLE]) == ""
+
+
+def test_names_that_files_could_not_tell_apart_get_numbers():
+    names = distinct(["net-1", "net_1", "net 1 (2)", "other"])
+    assert names == ["net-1", "net_1 (2)", "net 1 (2) (2)", "other"]
+    assert len(set(map(slug, names))) == 4

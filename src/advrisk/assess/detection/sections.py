@@ -34,7 +34,7 @@ _UNKNOWN = (
     "No arm here knows a detector. An attacker who does should be expected to leave less of it: try adaptive arms."
 )
 _ON_CURVES = (
-    "ROC curves of the report: how many broken samples are detected at each rate of false alarms, in one group of "
+    "ROC curves: how many broken samples are detected at each rate of false alarms, in one group of "
     "arms; further up and left is better. Solid: against all arms of the group together; dashed: against the worst "
     "single objective; dotted: chance, below the diagonal where several arms succeed. The first group is the worst "
     "one of the best detector, least above its chance.",
@@ -58,6 +58,8 @@ def sections(found: DetectionAssessment, models: Sequence[str] = ()) -> Iterator
     yield _overview(found)
     if known:
         yield _survival(found)
+    if any(one.table.n_attackable < one.n for one in found.tables):
+        yield Text((_SHARES,), how=True)
     yield _defeats(found)
     if any(found.pairs.values()):
         yield _pairs(found)
@@ -115,14 +117,12 @@ def on_left_out(one: DetectorTable) -> list[str]:
 
 
 def _how(found: DetectionAssessment) -> tuple[str, ...]:
-    errors = any(one.table.n_attackable < one.n for one in found.tables)
     return (
         "Does a detector still see an attack when the attacker may choose among all arms that do not know it? "
         f"{AUROC} Averages are over the sizes of each norm, then over the norms; brackets hold "
         f"{level_text(found.level)} intervals.",
         "FPR is the share of clean inputs that raise an alarm where the threshold is low enough to detect "
         f"{100 * found.tpr:.4g} % of the attacked samples, each against all of its successful arms: 0 is perfect.",
-        *([_SHARES] if errors else []),
     )
 
 
