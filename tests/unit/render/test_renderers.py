@@ -88,6 +88,14 @@ def test_markdown_escapes_names_and_cuts_long_tables():
     assert markdown_lines("x", []) == []
 
 
+def test_a_long_name_does_not_take_the_markdown():
+    name = "n" * 10_000
+    table = Table(name, (Column(name),), ((name,),), (name,))
+    text = "\n".join(markdown_lines(name, [Headline(name), Text((name,), name), Group(name, (table,))]))
+    assert len(text) < 1000
+    assert text.count("n…n") == 9, "cut wherever it stands"
+
+
 def test_a_notebook_shows_headline_tables_and_notes():
     html = sections_html(SECTIONS)
     assert "plain is the least bad." in html
