@@ -28,7 +28,9 @@ from advrisk.report.survival import doubt_words, median_text, number_text, survi
 from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
 from advrisk.risk.convergence import DAMAGE, Convergence
 
-_UNTOLD = "nobody asked"
+_NOT_ASKED = "not asked"
+# Those without sections yet, and what of `Findings` answers them.
+_UNSECTIONED = {"damage": "damage", "indicators": "indicators", "survival": "survival", "certificate": "certificates"}
 
 for _question in QUESTIONS.values():
     notebook_html.register(_question.result)(
@@ -154,18 +156,20 @@ def _(found: SearchRecord) -> str:
 @notebook_html.register
 def _(found: Findings) -> str:
     first, *others = headlines(found) or ["This run answers no question yet"]
-    rows = [
-        [name, "answered" if not isinstance(answer, str) else answer or _UNTOLD]
-        for name, answer in {
-            "damage": found.damage,
-            "detection": found.detection,
-            "indicators": found.indicators,
-            "survival": found.survival,
-            "certificate": found.certificates,
-            **{name: str(one) if isinstance(one, Unanswered) else one for name, one in found.further.items()},
-        }.items()
-    ]
-    return html_block(first, html_table(["question", "answer"], rows), notes=others)
+    asked = {name: found.built_in.get(name) for name in QUESTIONS} | dict(found.further)
+    answers = {name: _answer(one) for name, one in asked.items()}
+    for name, attribute in _UNSECTIONED.items():
+        held = getattr(found, attribute)
+        answers.setdefault(name, "answered" if not isinstance(held, str) else held or _NOT_ASKED)
+    notes = [sentence for sentence in others if sentence not in answers.values()]
+    return html_block(first, html_table(["question", "answer"], list(answers.items())), notes=notes)
+
+
+def _answer(found: Finding | Unanswered | None) -> str:
+    """Its headline, or why there is none."""
+    if isinstance(found, Finding):
+        return found.headline or "answered"
+    return _NOT_ASKED if found is None else f"no answer: {found}"
 
 
 @notebook_html.register
