@@ -77,7 +77,7 @@ def test_names_stand_in_terminal_page_files_and_status(
 ) -> None:
     folder = str(finished[1])
     for words in (
-        ["show", "detection", folder, "--groups"],
+        ["show", "detection", folder, "--details"],
         ["show", "attacks", folder],
         ["show", "arms", folder],
         ["show", "detection", folder, "--detector", "squeezed", "--arm", "strong*", "--json"],

@@ -241,7 +241,7 @@ class TestNotebook:
         assert all(one.verdict in certified for one in everything.certificate().lists)
 
     def test_a_run_that_holds_little(self, little: Run) -> None:
-        assert "answered" in little.findings()._repr_html_()
+        assert "not asked" in little.findings()._repr_html_()
         assert "16 samples" in little._repr_html_()
         assert repr(little) == f"Run({str(little.folder)!r}: 1 model, complete)"
 

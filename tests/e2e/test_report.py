@@ -79,13 +79,14 @@ def test_the_section_on_detectors_draws_and_shows_what_the_api_says(
     browser: Any, watched: Run, tmp_path: Path, width: int, scheme: str
 ) -> None:
     visit = Visit(browser, watched.report(tmp_path / "report.html"), width=width, scheme=scheme)
-    section = visit.page.locator("#detectors")
+    section = visit.page.locator("#detection")
     figures = section.locator(".figure")
     assert figures.count() == len(watched.detection().models) == 2
     for place in range(figures.count()):
         assert figures.nth(place).locator(".trace").count() == 3, "all arms, one objective, and the diagonal"
     for place, one in enumerate(watched.detection().tables):
-        assert f"{one.overall.auroc.value:.3f}" in section.locator("table").nth(3 * place + place).inner_text()
+        overview = section.locator("table").first.locator("tbody tr")
+        assert f"{one.overall.auroc.value:.3f}" in overview.nth(place).inner_text()
         section.locator("summary").nth(place).click()
         shown = section.locator("details").nth(place).inner_text()
         for row in one.table.rows:

@@ -27,7 +27,7 @@ in_browser = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
 ]
 SECTIONS = [
-    *("summary", "table", "curves", "settling", "detectors", "indicators", "failures", "survival", "certificate"),
+    *("summary", "table", "curves", "settling", "detection", "indicators", "failures", "survival", "certificate"),
     *("arms", "attacks", "examples", "health", "provenance"),
 ]
 LONG = "n" * 10_000
@@ -261,7 +261,7 @@ class TestInBrowser:
         unfold(visit)
         names = set(MODELS.values())
         assert names <= set(page.locator("#table tbody th").all_text_contents())
-        for section in ("detectors", "indicators", "survival", "certificate", "examples", "provenance"):
+        for section in ("detection", "indicators", "survival", "certificate", "examples", "provenance"):
             text = page.locator(f"#{section}").text_content()
             assert all(name in text for name in names), section
         assert ARM in page.locator("#attacks tbody").first.text_content()

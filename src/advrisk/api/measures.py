@@ -15,6 +15,7 @@ from advrisk.assess.damage.distances import Distances, smallest_distances
 from advrisk.assess.damage.queries import read_queries
 from advrisk.assess.damage.tried import tried_attacks, untried
 from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.detection.details import row_label
 from advrisk.assess.gate.measured import (
     Flags,
     Measured,
@@ -42,7 +43,6 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import size_text
 from advrisk.core.seeds import generator
-from advrisk.report.detection import row_label
 from advrisk.risk.absolute import EvasionComparison
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.evasion import Floats, ThresholdEvasion

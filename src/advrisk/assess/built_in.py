@@ -10,6 +10,8 @@ from advrisk.assess.certificate import sections as certificate
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.compare import sections as compare
 from advrisk.assess.compare.records import RunComparison
+from advrisk.assess.detection import sections as detection
+from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.gate import sections as gate
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.search import sections as search
@@ -41,6 +43,7 @@ QUESTIONS: Mapping[str, Question] = {
     "survival": Question(survival.TITLE, SurvivalAssessment, survival.sections, survival.quantities),
     "search": Question(search.TITLE, SearchRecord, search.sections, several=True),
     "certificate": Question(certificate.TITLE, CertificateAssessment, certificate.sections, certificate.quantities),
+    "detection": Question(detection.TITLE, DetectionAssessment, detection.sections, detection.quantities),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }
 # Of two runs, so no part of the report of one.

@@ -239,6 +239,20 @@ def refuse_twins(sections: Sequence[Section]) -> None:
             raise RiskError(f"two {kind.__name__.lower()}s have the title {twins[0]!r}; titles must differ")
 
 
+def distinct(names: Iterable[str]) -> list[str]:
+    """Names whose keys differ, for titles and columns named from outside: a second one of a key gets a number."""
+    keys: set[str] = set()
+    made = []
+    for name in names:
+        shown, n = name, 1
+        while slug(shown) in keys:
+            n += 1
+            shown = f"{name} ({n})"
+        keys.add(slug(shown))
+        made.append(shown)
+    return made
+
+
 def slug(name: str) -> str:
     """A name for machines: `robust accuracy at 8/255` becomes `robust_accuracy_at_8_255`."""
     return re.sub(r"\W+", "_", name).strip("_").lower()

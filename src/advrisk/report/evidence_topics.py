@@ -170,7 +170,7 @@ TOPICS: Mapping[str, _Row] = {
     ),
     "detection": (
         "Detectors",
-        "detectors",
+        "detection",
         "A sample counts as detected only if every attack that broke it is detected.",
         detection_numbers,
         lambda source: _because("no detector scored this run; add `detectors` to the study", source.found.detection),

@@ -10,14 +10,12 @@ from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.gate.sections import gate_counts
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted, cut_words, one_line
-from advrisk.core.names import few as _few
+from advrisk.core.names import counted, cut_words, few, one_line
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Part, Unanswered, summary_of
 from advrisk.ledger import Ledger
@@ -111,7 +109,7 @@ def _to_ship(found: Findings) -> list[str]:
             "first answers the study's scenario."
         )
     if certificates := _of(found.certificates, CertificateAssessment):
-        told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
+        told += few(certificate_headlines(certificates), "more models: see the section on certificates.")
     return [*told, *found.view.sentences()]
 
 
@@ -152,8 +150,6 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
             f"{counted(len(damage.distances.arms), 'attack configuration')}. Robust accuracy is an upper bound: a "
             "better attack can only break more."
         )
-    if detection := _of(found.detection, DetectionAssessment):
-        told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
     told += _said(found, "sure")
     return told or ["There is no number to be sure of."]
 
@@ -200,18 +196,6 @@ def _on_next(pair: Pair, damage: DamageAssessment) -> str:
     return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
 
 
-def _on_detectors(found: DetectionAssessment) -> Iterable[str]:
-    """The best detector in front of each model, beside chance."""
-    for model in found.models:
-        one = next(table for table in found.tables if table.model == model)
-        if one.overall.auroc is not None:
-            yield (
-                f"Detector {one.name} in front of {model}: AUROC {one.overall.auroc} against the arms of each size "
-                f"together, averaged over sizes and norms; arms that know it are left out "
-                f"(chance: {one.overall.chance_auroc:.3f})."
-            )
-
-
 # What drives the risk
 
 
@@ -223,8 +207,6 @@ def _what_drives(found: Findings) -> list[str]:
     if indicators := _of(found.indicators, IndicatorAssessment):
         for one in stated_results(indicators) or list(indicators.results[:1]):
             told += _on_scenario(one, damage.least_bad if damage and one.scenario.name == UNIFORM else None)
-    if detection := _of(found.detection, DetectionAssessment):
-        told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
     told += _said(found, "drivers")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
 
@@ -263,13 +245,6 @@ def _on_scenario(one: ScenarioResult, model: str | None) -> list[str]:
     worst = worst_off(one) if best is one.models[0] else ""
     beside = f" Worst off: {worst}." if worst else ""
     return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
-
-
-def _on_defeats(found: DetectionAssessment) -> Iterable[str]:
-    for one in found.tables:
-        if (arm := one.defeat.most_often) is not None:
-            where = f"{one.name} in front of {one.model}"
-            yield f"{arm.arm} gets past {where} most often: {percent(arm.unseen)} of attackable samples."
 
 
 # What is undecided
@@ -316,7 +291,7 @@ def _on_pairs(damage: DamageAssessment) -> list[str]:
         ]
     pairs = [pair for pair in damage.pairs if pair.undecided]
     told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair, damage.samples_left)}." for pair in pairs]
-    return _few(told, "more pairs of models are undecided.")
+    return few(told, "more pairs of models are undecided.")
 
 
 # Words

@@ -24,7 +24,6 @@ from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
-from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
 from advrisk.report.failures import failure_content, losses_text
@@ -74,7 +73,7 @@ _FLAGS = f"""
 """
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
-_FIGURES = (*("damage_figures", "detection_figures", "indicator_figures", "arm_figures", "finding_figures"),)
+_FIGURES = ("damage_figures", "indicator_figures", "arm_figures", "finding_figures")
 
 
 def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
@@ -110,7 +109,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     shown = (
         content(folder, ledger, study, list(found.flags), found.arms)
         | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
-        | detection_content(*or_why(found.detection))
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(ledger.storage, found.failures)
         | _findings_content(found)
@@ -155,7 +153,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("table", "Decision table", damage or bool(shown["no_damage"])),
         ("curves", "How much it takes", damage),
         ("settling", "Are there enough samples", bool(shown["settled"])),
-        ("detectors", "Detectors", bool(shown["detection"] or shown["undetected"])),
+        *_with_sections(shown, "detection"),
         ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
         ("failures", "Failure modes", bool(shown["failures"])),
         *_with_sections(shown, "survival"),

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate
@@ -12,7 +11,6 @@ from advrisk.core.names import counted, cut
 from advrisk.ledger import Ledger
 from advrisk.render.markdown import markdown_lines
 from advrisk.render.marks import escaped
-from advrisk.report.detection import on_left_out
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
@@ -37,7 +35,7 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     lines += [escaped(brief(" ".join(about))), ""] if about else []
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
-    for section in (_damage, _detection, _indicators):
+    for section in (_damage, _indicators):
         lines += section(found)
     built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
     for one in (*built_in, *found.answered):
@@ -65,23 +63,6 @@ def _damage(found: Findings) -> list[str]:
     conflicts = dict.fromkeys(text for pair in damage.pairs for text in pair.conflicts)
     said = [*(f"- {escaped(brief(text))}" for text in conflicts), ""] if conflicts else []
     return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2)) + said
-
-
-def _detection(found: Findings) -> list[str]:
-    if not isinstance(found.detection, DetectionAssessment):
-        return []
-    head = ["model", "detector", "arms", "AUROC", "chance", "worst group", "some arm gets past", "most often"]
-    rows = []
-    for one in found.detection.tables:
-        chance = one.overall.chance_auroc
-        most = one.defeat.most_often
-        past = "–" if most is None else f"{_name(most.arm)}: {_share(most.unseen)}"
-        told = "–" if chance is None else f"{chance:.3f}"
-        cells = [_name(one.model), _name(one.name), str(one.table.n_arms), _number(one.overall.auroc), told]
-        rows.append([*cells, one.table.worst_group or "–", _share(one.defeat.unseen), past])
-    lines = _section("Detectors, against all arms that do not know them", head, rows, "ttnnntnt")
-    left_out = {sentence: None for one in found.detection.tables for sentence in on_left_out(one.table)}
-    return [*lines, *(line for sentence in left_out for line in (f"{sentence[0].upper()}{escaped(sentence[1:])}.", ""))]
 
 
 def _indicators(found: Findings) -> list[str]:

@@ -5,7 +5,6 @@ from typing import Any
 
 from advrisk.assess.built_in import COMPARISON, QUESTIONS, Question
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
@@ -13,7 +12,6 @@ from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Unanswered
 from advrisk.render.notebook import sections_html
-from advrisk.report.detection import fpr_name, on_arms, on_left_out, on_samples
 from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, shares_at, size_columns
@@ -22,7 +20,9 @@ from advrisk.report.records import headlines
 from advrisk.report.summary import damage_name, percent
 from advrisk.risk.convergence import DAMAGE, Convergence
 
-_UNTOLD = "nobody asked"
+_NOT_ASKED = "not asked"
+# Those without sections yet, and what of `Findings` answers them.
+_UNSECTIONED = {"damage": "damage", "indicators": "indicators", "survival": "survival", "certificate": "certificates"}
 
 
 def _shown(question: Question) -> Callable[[Any], str]:
@@ -68,21 +68,6 @@ def _(found: Convergence) -> str:
 
 
 @notebook_html.register
-def _(found: DetectionAssessment) -> str:
-    parts = []
-    for model in found.models:
-        tables = [one for one in found.tables if one.model == model]
-        rows = [
-            [one.name, one.table.n_arms, one.overall.auroc, one.overall.chance_auroc, one.overall.fpr_at_tpr]
-            for one in tables
-        ]
-        caption_ = f"{model}: {on_samples(tables[0])}; {on_arms(tables)}"
-        parts.append(html_table(["detector", "arms", "AUROC", "chance", fpr_name(found.tpr)], rows, caption=caption_))
-    left_out = dict.fromkeys(sentence for one in found.tables for sentence in on_left_out(one.table))
-    return html_block("How well detectors hold against all arms together", *parts, notes=[*left_out, *found.notes])
-
-
-@notebook_html.register
 def _(found: IndicatorAssessment) -> str:
     parts = []
     for result in found.results:
@@ -107,18 +92,20 @@ def _(found: FailureModes) -> str:
 @notebook_html.register
 def _(found: Findings) -> str:
     first, *others = headlines(found) or ["This run answers no question yet"]
-    rows = [
-        [name, "answered" if not isinstance(answer, str) else answer or _UNTOLD]
-        for name, answer in {
-            "damage": found.damage,
-            "detection": found.detection,
-            "indicators": found.indicators,
-            "survival": found.survival,
-            "certificate": found.certificates,
-            **{name: str(one) if isinstance(one, Unanswered) else one for name, one in found.further.items()},
-        }.items()
-    ]
-    return html_block(first, html_table(["question", "answer"], rows), notes=others)
+    asked = {name: found.built_in.get(name) for name in QUESTIONS} | dict(found.further)
+    answers = {name: _answer(one) for name, one in asked.items()}
+    for name, attribute in _UNSECTIONED.items():
+        held = getattr(found, attribute)
+        answers.setdefault(name, "answered" if not isinstance(held, str) else held or _NOT_ASKED)
+    notes = [sentence for sentence in others if sentence not in answers.values()]
+    return html_block(first, html_table(["question", "answer"], list(answers.items())), notes=notes)
+
+
+def _answer(found: Finding | Unanswered | None) -> str:
+    """Its headline, or why there is none."""
+    if isinstance(found, Finding):
+        return found.headline or "answered"
+    return _NOT_ASKED if found is None else f"no answer: {found}"
 
 
 @notebook_html.register

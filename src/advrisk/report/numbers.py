@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate, estimate_columns
@@ -19,8 +18,8 @@ def number_rows(found: "Findings") -> list[Row]:
     rows: list[Row] = []
     if not isinstance(found.damage, str):
         rows += _damage(found.damage)
-    if not isinstance(found.detection, str):
-        rows += _detection(found.detection)
+    built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
+    rows += [number.row() for one in built_in for number in one.quantities]
     if not isinstance(found.indicators, str):
         rows += _indicators(found.indicators)
     built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
@@ -51,13 +50,6 @@ def _damage(found: DamageAssessment) -> Iterator[Row]:
         for name, shares in (("robust_accuracy", one.robust_accuracy), ("broken", one.success_ratio)):
             for eps, share in shares.items():
                 yield _row(name, one.model, share, of=found.distances.norm, eps=eps)
-
-
-def _detection(found: DetectionAssessment) -> Iterator[Row]:
-    for one in found.tables:
-        for name, estimate in (("auroc", one.overall.auroc), ("fpr", one.overall.fpr_at_tpr)):
-            if estimate is not None:
-                yield _row(name, one.model, estimate, of=one.name)
 
 
 def _indicators(found: IndicatorAssessment) -> Iterator[Row]:

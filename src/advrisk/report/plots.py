@@ -9,7 +9,6 @@ from advrisk.core.palette import Plot, model_places
 from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.render.page import page_figures
-from advrisk.report.detection import detection_content
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
@@ -33,7 +32,6 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
         settled = found.settled
         figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
     figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
-    figures |= detection_content(*or_why(found.detection))["detection_figures"]
     figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
     for one in found.built_in.values():
         figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)

@@ -37,7 +37,7 @@ def advrisk(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         ("survivl run", "no finding called 'survivl'; did you mean survival?"),
         ("survivl run --json", "no finding called 'survivl'; did you mean survival?"),
         ("run detection", "name the finding first: advrisk show detection run"),
-        ("runs/x detection --groups", "name the finding first: advrisk show detection runs/x --groups"),
+        ("runs/x detection --details", "name the finding first: advrisk show detection runs/x --details"),
         ("--json detection run", "name the finding first: advrisk show detection --json run"),
         ("run --csv rows.csv damage", "name the finding first: advrisk show damage run --csv rows.csv"),
         ("runs/x detectoin", "did you mean detection? Name it first: advrisk show detection runs/x"),
@@ -74,11 +74,11 @@ def test_each_finding_takes_a_run_and_few_options(finding: str, advrisk: Advrisk
 def test_options_are_of_the_finding_alone() -> None:
     owners = {
         option: {name for name, one in FINDINGS.commands.items() if any(option in param.opts for param in one.params)}
-        for option in ("--measure", "--groups", "--alpha", "--what-if", "--cost", "--where", "--csv")
+        for option in ("--measure", "--group", "--alpha", "--what-if", "--cost", "--where", "--csv")
     }
     assert owners == {
         "--measure": {"survival"},
-        "--groups": {"detection"},
+        "--group": {"detection"},
         "--alpha": {"certificate"},
         "--what-if": {"indicators"},
         "--cost": {"damage"},
