@@ -11,12 +11,12 @@ from PIL import Image
 
 from advrisk import Run, Study
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.words import loss_text
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.report import write_report
 from advrisk.report.findings import Findings
-from advrisk.report.indicator_figures import loss_text
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import compare_models
 from advrisk.risk.indicators.tree import arm_risks

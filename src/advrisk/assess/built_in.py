@@ -6,6 +6,10 @@ from typing import Any
 
 from advrisk.assess.attacks import sections as attacks
 from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.failures import sections as failures
+from advrisk.assess.failures.modes import FailureModes
+from advrisk.assess.indicators import sections as indicators
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
 
@@ -22,9 +26,16 @@ class Question:
     result: type
     sections: Callable[[Any, Sequence[str]], Iterable[Section]]
     quantities: Callable[[Any], Iterable[NamedEstimate]] = _none
+    several: bool = False  # it has several results, and `sections` takes the sequence of them
+
+    def of_one(self, result: Any) -> Iterable[Section]:
+        """What is shown of one result."""
+        return self.sections((result,) if self.several else result, ())
 
 
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
+    "indicators": Question(indicators.TITLE, IndicatorAssessment, indicators.sections, indicators.quantities),
+    "failures": Question(failures.TITLE, FailureModes, failures.sections, several=True),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from advrisk.assess.attacks.black_box import Lead
 from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.failures.exhibits import with_exhibits
 from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
@@ -28,12 +30,9 @@ from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
-from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import shares_at, size_columns
-from advrisk.report.indicator_figures import Bounds, loss_text
-from advrisk.report.indicators import indicator_content
 from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
 from advrisk.report.summary import damage_name, findings, money, what_would_decide
@@ -79,7 +78,7 @@ _FLAGS = f"""
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 _FIGURES = (
-    *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
+    *("damage_figures", "detection_figures", "lasts_figures", "search_figures"),
     *("certificate_figures", "arm_figures", "finding_figures"),
 )
 
@@ -101,26 +100,19 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
     )
     environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken, "id": slug}
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
-    environment.globals |= {
-        "of_loss": _of_loss,
-        "loss_text": loss_text,
-        "losses_text": losses_text,
-        "breaking": _breaking,
-        "to_three": _to_three,
-    }
+    environment.globals |= {"breaking": _breaking, "to_three": _to_three}
     shown = page_content(folder, ledger, study, found)
     return environment.get_template("template.html").render(shown)
 
 
 def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything that the template shows."""
+    found = replace(found, failures=[with_exhibits(ledger.storage, one) for one in found.failures])
     places = model_places(ledger.query("SELECT model FROM models")["model"].to_pylist())
     shown = (
         content(folder, ledger, study, list(found.flags), found.arms)
         | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
         | detection_content(*or_why(found.detection))
-        | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
-        | failure_content(ledger.storage, found.failures)
         | survival_content(found.survival, places=places)
         | search_content(found.searches)
         | certificate_content(*or_why(found.certificates), places=places)
@@ -168,18 +160,22 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("curves", "How much it takes", damage),
         ("settling", "Are there enough samples", bool(shown["settled"])),
         ("detectors", "Detectors", bool(shown["detection"] or shown["undetected"])),
-        ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
-        ("failures", "Failure modes", bool(shown["failures"])),
+        *_answers(shown, "indicators", "failures"),
         ("survival", "How long it survives", bool(shown["lasts"] or shown["lasts_not"])),
         ("search", "Searches", bool(shown["searches"])),
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
-        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items()),
+        *_answers(shown, "attacks"),
         ("examples", "Examples", bool(shown["examples"])),
         ("health", "Can it be trusted", True),
         ("provenance", "Make it again", True),
     ]
+
+
+def _answers(shown: dict[str, Any], *names: str) -> list[tuple[str, str, bool]]:
+    """The same of built-in questions that were asked."""
+    return [(one["anchor"], one["title"], True) for name in names if (one := shown["built_in"].get(name))]
 
 
 def _scripts() -> dict[str, Any]:
@@ -312,14 +308,6 @@ def _numbers(estimate: Estimate | None) -> "Markup | str":
     if estimate is None:
         return "–"
     return _stacked(f"{estimate.value:.3f}", f"[{limit_text(estimate.low)}, {limit_text(estimate.high)}]")
-
-
-def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
-    """A risk in the unit of its loss."""
-    if estimate is None:
-        return "–"
-    value, low, high = (loss_text(number, bounds) for number in (estimate.value, estimate.low, estimate.high))
-    return _stacked(value, f"[{low.removesuffix(' %')}, {high.removesuffix(' %')}]")
 
 
 def _to_three(estimate: Estimate | None) -> "Markup | str":

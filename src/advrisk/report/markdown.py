@@ -6,7 +6,6 @@ from pathlib import Path
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
-from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
@@ -20,8 +19,6 @@ from advrisk.report.detection import on_left_out
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
-from advrisk.report.indicator_figures import loss_interval
-from advrisk.report.indicators import drivers
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.report.summary import damage_name, money, percent
 from advrisk.report.survival import median_text, number_text
@@ -42,7 +39,7 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     lines += [escaped(brief(" ".join(about))), ""] if about else []
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
-    for section in (_damage, _detection, _indicators, _survival, _certificates):
+    for section in (_damage, _detection, _survival, _certificates):
         lines += section(found)
     built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
     for one in (*built_in, *found.answered):
@@ -87,21 +84,6 @@ def _detection(found: Findings) -> list[str]:
     lines = _section("Detectors, against all arms that do not know them", head, rows, "ttnnntnt")
     left_out = {sentence: None for one in found.detection.tables for sentence in on_left_out(one.table)}
     return [*lines, *(line for sentence in left_out for line in (f"{sentence[0].upper()}{escaped(sentence[1:])}.", ""))]
-
-
-def _indicators(found: Findings) -> list[str]:
-    if not isinstance(found.indicators, IndicatorAssessment):
-        return []
-    head = ["scenario", "loss", "model", "risk", "verdict", "what contributes most"]
-    rows = [
-        [
-            *(_name(one.scenario.name), _name(one.loss), _name(model.model)),
-            *(loss_interval(model.risk, one.bounds), _name(model.verdict), escaped(brief(drivers(model)))),
-        ]
-        for one in found.indicators.results
-        for model in one.models
-    ]
-    return _section("Risk in the deployment", head, rows, "tttntt")
 
 
 def _survival(found: Findings) -> list[str]:

@@ -5,9 +5,7 @@ from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
-from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate.records import GateResult
-from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
@@ -19,10 +17,8 @@ from advrisk.render.notebook import sections_html
 from advrisk.report.certificate_figures import p_text
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.detection import fpr_name, on_arms, on_left_out, on_samples
-from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, shares_at, size_columns
-from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
 from advrisk.report.search import search_words
 from advrisk.report.summary import damage_name, percent
@@ -33,9 +29,7 @@ from advrisk.risk.convergence import DAMAGE, Convergence
 _UNTOLD = "nobody asked"
 
 for _question in QUESTIONS.values():
-    notebook_html.register(_question.result)(
-        lambda found, shown=_question.sections: sections_html(list(shown(found, ())))
-    )
+    notebook_html.register(_question.result)(lambda found, shown=_question.of_one: sections_html(list(shown(found))))
 
 
 @notebook_html.register
@@ -100,27 +94,6 @@ def _(found: DetectionAssessment) -> str:
         parts.append(html_table(["detector", "arms", "AUROC", "chance", fpr_name(found.tpr)], rows, caption=caption_))
     left_out = dict.fromkeys(sentence for one in found.tables for sentence in on_left_out(one.table))
     return html_block("How well detectors hold against all arms together", *parts, notes=[*left_out, *found.notes])
-
-
-@notebook_html.register
-def _(found: IndicatorAssessment) -> str:
-    parts = []
-    for result in found.results:
-        rows = [[one.model, one.risk, one.probability_best, one.verdict] for one in result.models]
-        told = f"{result.scenario.name}, {result.loss}: {risk_headline(result)}"
-        parts.append(html_table(["model", "risk", "probability of being best", "verdict"], rows, caption=told))
-    return html_block("Risk in a described deployment", *parts, notes=found.notes)
-
-
-@notebook_html.register
-def _(found: FailureModes) -> str:
-    rows = [
-        [mode.model, heading(mode, found), one.sample, caption(one), one.arm]
-        for mode in found.modes
-        for one in mode.failures
-    ]
-    title = f"What fails in {found.scenario} ({found.loss})"
-    return html_block(title, html_table(["model", "branch", "sample", "what happened", "arm"], rows))
 
 
 @notebook_html.register

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
-from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate, estimate_columns
 from advrisk.core.tables import Row
@@ -22,8 +22,8 @@ def number_rows(found: "Findings") -> list[Row]:
         rows += _damage(found.damage)
     if not isinstance(found.detection, str):
         rows += _detection(found.detection)
-    if not isinstance(found.indicators, str):
-        rows += _indicators(found.indicators)
+    built_in = (one for one in found.built_in.values() if isinstance(one, Finding))
+    rows += [number.row() for one in built_in for number in one.quantities]
     if not isinstance(found.survival, str):
         rows += _survival(found.survival)
     if not isinstance(found.certificates, str):
@@ -62,17 +62,6 @@ def _detection(found: DetectionAssessment) -> Iterator[Row]:
         for name, estimate in (("auroc", one.overall.auroc), ("fpr", one.overall.fpr_at_tpr)):
             if estimate is not None:
                 yield _row(name, one.model, estimate, of=one.name)
-
-
-def _indicators(found: IndicatorAssessment) -> Iterator[Row]:
-    for result in found.results:
-        for one in result.models:
-            for branch in one.tree.walk():
-                of = ".".join(part for part in (result.scenario.name, result.loss, branch.path) if part)
-                yield _row("risk", one.model, branch.value, of=of)
-    for model, measures in found.measures.items():
-        for name, estimate in measures.items():
-            yield _row("measure", model, estimate, of=name.partition("@")[0])
 
 
 def _survival(found: SurvivalAssessment) -> Iterator[Row]:

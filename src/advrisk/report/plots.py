@@ -14,7 +14,6 @@ from advrisk.report.detection import detection_content
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
-from advrisk.report.indicators import indicator_content
 from advrisk.report.search import search_content
 from advrisk.report.survival import survival_content
 
@@ -37,7 +36,6 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
         figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
     figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
     figures |= detection_content(*or_why(found.detection))["detection_figures"]
-    figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
     figures |= survival_content(found.survival, places=places)["lasts_figures"]
     figures |= search_content(found.searches)["search_figures"]
     figures |= certificate_content(*or_why(found.certificates), places=places)["certificate_figures"]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from advrisk.report.contact_sheet import write_contact_sheet
+from advrisk.report.failures import caption, contact_sheets, explanation, failure_content, heading, losses_text
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -16,8 +18,6 @@ from advrisk.core.errors import LedgerError, RunError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Storage
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_bounds, write_inputs
-from advrisk.report.contact_sheet import write_contact_sheet
-from advrisk.report.failures import caption, contact_sheets, explanation, failure_content, heading, losses_text
 
 SEVEN = Failure(
     sample="s/7", label=7, arm="rain,level=3", repeat=0, loss=1.0, branch_loss=0.75, clean_loss=0.0, prediction=1,

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.core.estimate import Estimate
 from advrisk.report.indicator_figures import (
     arm_losses,
     branch_bars,
@@ -30,6 +27,9 @@ from advrisk.report.indicators import (
     short_verdict,
     tree_lines,
 )
+
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.core.estimate import Estimate
 from advrisk.risk.decision import Pair
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
