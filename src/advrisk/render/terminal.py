@@ -91,9 +91,10 @@ def print_fitting(
         _print_blocks(console, columns, rows)
         return
     table = new_table(*columns)
-    for column, least, most in zip(table.columns, needed, wanted, strict=True):
-        column.width = least + min(spare, most - least)
-        spare -= column.width - least
+    for place in sorted(range(len(columns)), key=lambda place: place not in wrapped):  # room for text first
+        more = min(spare, wanted[place] - needed[place])
+        table.columns[place].width = needed[place] + more
+        spare -= more
     for row in rows:
         cells = zip(row, table.columns, strict=True)
         table.add_row(*plain_cells([_folded(cell, column.width or console.width) for cell, column in cells]))

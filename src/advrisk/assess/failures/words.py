@@ -16,7 +16,7 @@ def headline(found: FailureModes) -> str:
     mode = found.modes[0]
     hurt = f"{mode.n_hurt} of {counted(mode.n, 'sample')} fail there"
     if mode.share is None:
-        return f"In the scenario {found.scenario}, {branch_name(mode)} hurts {mode.model} most: {hurt}."
+        return f"In the scenario {found.scenario}, {mode.model} is hurt most by {branch_name(mode)}: {hurt}."
     share = percent_text(mode.share)
     return (
         f"In the scenario {found.scenario}, {share} of the risk of {mode.model} comes from {branch_name(mode)}: {hurt}."

@@ -80,7 +80,8 @@ def sections(found: IndicatorAssessment, models: Sequence[str] = ()) -> Iterator
     for one in found.results:
         title = f"Scenario {one.scenario.name}, loss {one.loss}"
         yield Group(title, tuple(_of_result(found, one, meanings.get(one.loss, ""), places)))
-    yield _arms(found)
+    if found.arms:
+        yield _arms(found)
     if found.robustness or found.measures:
         yield Group("Robustness numbers beside it", tuple(_beside(found)))
 
