@@ -248,17 +248,19 @@ def without_twins(sections: Iterable[Section]) -> tuple[Section, ...]:
     """
     taken: dict[type, set[str]] = {Table: set(), Figure: set()}
 
+    def titled(one: Table | Figure) -> str:
+        title = _free(one.title, taken[type(one)])
+        taken[type(one)].add(slug(title))
+        return title
+
     def distinct(one: Section) -> Section:
         match one:
             case Group():
                 return replace(one, sections=tuple(map(distinct, one.sections)))
             case Alternatives():
-                return replace(one, figures=tuple(map(distinct, one.figures)))
+                return replace(one, figures=tuple(replace(figure, title=titled(figure)) for figure in one.figures))
             case Table() | Figure():
-                names = taken[type(one)]
-                title = _free(one.title, names)
-                names.add(slug(title))
-                return one if title == one.title else replace(one, title=title)
+                return replace(one, title=titled(one))
         return one
 
     return tuple(map(distinct, sections))

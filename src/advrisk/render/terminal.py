@@ -91,14 +91,23 @@ def print_fitting(
         _print_blocks(console, columns, rows)
         return
     table = new_table(*columns)
-    for place in sorted(range(len(columns)), key=lambda place: place not in wrapped):  # room for text first
-        more = min(spare, wanted[place] - needed[place])
-        table.columns[place].width = needed[place] + more
-        spare -= more
+    texts = [place for place in range(len(columns)) if place in wrapped]
+    for places in (texts, [place for place in range(len(columns)) if place not in wrapped]):  # text needs room first
+        spare = _widen(needed, wanted, places, spare)
+    for column, width in zip(table.columns, needed, strict=True):
+        column.width = width
     for row in rows:
         cells = zip(row, table.columns, strict=True)
         table.add_row(*plain_cells([_folded(cell, column.width or console.width) for cell, column in cells]))
     console.print(table)
+
+
+def _widen(widths: list[int], wanted: Sequence[int], places: Sequence[int], spare: int) -> int:
+    """Give these columns what room there is, most to those that want most; returns what is left."""
+    while spare and (short := [place for place in places if widths[place] < wanted[place]]):
+        widths[max(short, key=lambda place: wanted[place] - widths[place])] += 1
+        spare -= 1
+    return spare
 
 
 def indented(console: Console, text: str, *, by: int, style: str = "") -> None:

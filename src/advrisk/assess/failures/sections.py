@@ -103,14 +103,13 @@ def _picture(one: Failure, held: Exhibit) -> Picture:
 
 def _samples(found: FailureModes, mode: FailureMode) -> Table:
     held = _held(mode, found.exhibits)
-    columns = (Column("sample"), Column("what happened"), Column("loss", "magnitude"), Column("arm"))
+    columns = [Column("sample"), Column("what happened"), Column("loss", "magnitude"), Column("arm")]
     rows: list[tuple[Value, ...]] = [(one.sample, caption(one), _loss(one), one.arm) for one in mode.failures]
     if any(kept.changes for _, kept in held):
-        columns = (*columns, Column("features that changed"))
+        columns.append(Column("features that changed"))
         rows = [(*row, _changed(*kept)) for row, kept in zip(rows, held, strict=True)]
-    return Table(
-        f"Samples that fail with {mode.model} under {branch_name(mode)}: {_label(found)}", columns, tuple(rows)
-    )
+    title = f"Samples that fail with {mode.model} under {branch_name(mode)}: {_label(found)}"
+    return Table(title, tuple(columns), tuple(rows))
 
 
 def _held(mode: FailureMode, exhibits: Exhibits) -> list[tuple[Failure, Exhibit]]:

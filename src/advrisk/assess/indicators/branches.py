@@ -56,14 +56,10 @@ def branches(result: ScenarioResult, places: Places) -> Iterator[Section]:
 
 def _given(result: ScenarioResult) -> Table:
     kind, names = loss_kind(result.bounds), [one.model for one in result.models]
-    rows = [
-        (
-            _name(depth, branch),
-            branch.weight,
-            *(result.branches[branch.path].estimates[name] for name in names),
-        )
-        for depth, branch in tree_lines(result.models[0].tree)
-    ]
+    rows: list[tuple[Value, ...]] = []
+    for depth, branch in tree_lines(result.models[0].tree):
+        given = result.branches[branch.path].estimates
+        rows.append((_name(depth, branch), branch.weight, *(given[name] for name in names)))
     columns = distinct_columns([Column("branch"), Column("weight", "weight"), *(Column(name, kind) for name in names)])
     return Table(f"Risk given each branch: {label(result)}", columns, tuple(rows))
 
