@@ -2,8 +2,9 @@
 
 from itertools import combinations
 
+from advrisk.assess.indicators.words import loss_text
 from advrisk.core.names import counted
-from advrisk.report.indicator_figures import loss_text, percent_text
+from advrisk.core.numbers import percent_text
 from advrisk.risk.indicators.comparison import ScenarioResult
 from studies.indicators_findings import Findings
 from studies.indicators_orders import agreement, risk_correlation, risk_ranks, turned

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from advrisk.assess.indicators.figures import CLEAN_GRAY, ordered_arms
 from advrisk.core.estimate import Estimate
 from advrisk.core.palette import COLOURS, Plot
-from advrisk.report.indicator_figures import CLEAN_GRAY, ordered_arms
 from advrisk.risk.indicators.comparison import ScenarioResult
 from studies.figures import COMMON, FRAME, photograph
 from studies.indicators_findings import Findings

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from advrisk.assess.indicators.words import loss_interval, loss_text
 from advrisk.core.names import counted
-from advrisk.report.indicator_figures import loss_interval, loss_text
 from studies.indicators_findings import Attack, Findings
 from studies.indicators_orders import Agreement, agreement, rank_correlation, risk_ranks
 from studies.indicators_sections import SHARE, named_pairs, rank_text

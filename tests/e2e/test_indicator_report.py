@@ -11,12 +11,12 @@ from PIL import Image
 
 from advrisk import Run, Study
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.words import loss_text
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.report import write_report
 from advrisk.report.findings import Findings
-from advrisk.report.indicator_figures import loss_text
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import compare_models
 from advrisk.risk.indicators.tree import arm_risks
@@ -104,20 +104,23 @@ class TestInBrowser:
 
     def test_another_branch_can_be_chosen(self, browser: Any, report: Path, run: Run) -> None:
         page = Visit(browser, report).page
-        choice = page.locator("#indicators select").first
+        page.locator("#indicators summary", has_text="One branch over the models").first.click()
+        choice = page.locator("#indicators .choose", has_text="Branch:").first.locator("select")
         labels = choice.locator("option").all_inner_texts()
         place = next(n for n, label in enumerate(labels) if label.startswith("evil"))
         choice.select_option(index=place)
         expected = run.indicators().of("night").branches["evil"].estimates["plain"]
-        shown = page.locator("#risk0-branch text").all_text_contents()
+        shown = page.locator(f"#{choice.get_attribute('data-shows')} text").all_text_contents()
         assert loss_text(expected.value, (0.0, 1.0)) in [text.strip().partition(",")[0] for text in shown]
 
     def test_slices_that_do_not_sum_would_be_left_out(self, browser: Any, report: Path, run: Run) -> None:
-        page = Visit(browser, report).page
+        visit = Visit(browser, report)
+        unfold(visit)
         first = run.indicators().results[0]
         best, loss = first.models[0], first.loss
         slices = [one for one in best.tree.walk() if one.contribution.value > 0]
-        assert page.locator(f"[data-figure='risk night by {loss}, ring of {best.model}'] .slice").count() == len(slices)
+        ring = f"indicators contributions_to_the_risk_of_{best.model}_night_{loss}"
+        assert visit.page.locator(f"[data-figure='{ring}'] .slice").count() == len(slices)
 
     def test_failures_show_pictures_with_captions(self, browser: Any, report: Path, run: Run) -> None:
         page = Visit(browser, report).page
@@ -208,7 +211,7 @@ def test_what_cannot_be_assessed_is_said(run: Run, tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr("advrisk.api.run.assess_indicators", refuse)
     page = Run.open(run.folder).report(tmp_path / "page.html").read_text()
-    assert "Nothing can be said of key risk indicators: no sample has a verdict from every arm." in page
+    assert "No answer: no sample has a verdict from every arm." in page
     assert 'id="failures"' not in page
 
 
@@ -221,7 +224,7 @@ def test_the_terminal_and_python_say_the_same(run: Run, advrisk: Command, tmp_pa
         assert sheet.height > 100
     shown = advrisk("show", "failures", run.folder, "--loss", "sevens", "--scenario", "night")
     assert shown.returncode == 0, shown.stderr
-    assert "night: sevens" in shown.stdout
+    assert "Scenario night, loss sevens" in shown.stdout
     assert " read as " in shown.stdout
 
 

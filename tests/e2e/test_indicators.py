@@ -13,6 +13,7 @@ import xarray as xr
 import yaml
 
 from advrisk import Run, Study
+from advrisk.assess.indicators.words import loss_text
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.risk.indicators import RiskTensor, risk
 from advrisk.risk.losses import Answers
@@ -76,9 +77,10 @@ def test_the_terminal_the_files_and_python_say_the_same(run: Run, advrisk: Comma
     assert (shown.returncode, shown.stderr) == (0, "")
     assert max(map(len, shown.stdout.splitlines())) <= 80
     for result in found.results:
-        assert f"town: {result.loss}, 64 samples" in shown.stdout
+        assert f"Scenario town, loss {result.loss}" in shown.stdout
         for model in result.models:
-            assert f"{model.risk.value:.3f}" in shown.stdout
+            assert loss_text(model.risk.value, result.bounds) in shown.stdout
+    assert "64 samples." in shown.stdout
     assert "lower bound" in shown.stdout
     said = advrisk("show", "indicators", "run", "--json", "--csv", "all.csv")
     assert json.loads(said.stdout) == json.loads(json.dumps(found.as_dict()))
@@ -101,8 +103,8 @@ def test_what_if(run: Run, advrisk: Command) -> None:
     shown = advrisk(
         "show", "indicators", "run", "--what-if", "grain=0.7", "--loss", "misclassified", "--model", "plain"
     )
-    assert f"{after.of('plain').risk.value:.3f}" in shown.stdout
-    assert "plain, class" in shown.stdout, "a model that is named is shown in detail"
+    assert loss_text(after.of("plain").risk.value, after.bounds) in shown.stdout
+    assert "Risk by class: town" in shown.stdout, "a model that is named is shown in detail"
 
 
 def test_what_if_with_several_scenarios_is_never_ignored(run: Run) -> None:

@@ -9,6 +9,7 @@ from advrisk.assess.damage.assessment import DamageAssessment, assessed_converge
 from advrisk.assess.damage.walk import detectors_of
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures.modes import FailureModes, failure_modes
+from advrisk.assess.failures.sections import MAX_MODELS, SHOWN
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
@@ -16,7 +17,6 @@ from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator
-from advrisk.report.failures import MAX_MODELS, SHOWN
 from advrisk.report.findings import Findings
 from advrisk.report.stopping import stopping_words
 
@@ -56,7 +56,6 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
         view=run.view,
         asked=asked_words(run.asked),
         arms=run.asked.get("arms"),
-        samples_left=run.samples_left,
         stopping=run.stopping,
     )
 

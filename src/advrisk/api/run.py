@@ -295,7 +295,7 @@ class Run:
         except MissingArmsError as error:
             advice = "Only the arms that were named count here" if arms else what_to_run(error, self.ledger)
             raise RiskError(f"{error}. {advice}") from None
-        return replace(found, notes=(*part.view.sentences(), *found.notes))
+        return replace(found, notes=(*part.view.sentences(), *found.notes), samples_left=part.samples_left)
 
     @cached_property
     def own_indicators(self) -> IndicatorAssessment:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from advrisk.api.findings import gate_finding
 from advrisk.api.part import asks_for_damage, states_scenarios
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.indicators.words import stated_results
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain
 from advrisk.report.answer import Answer, answer
 from advrisk.report.headline import Requirements
-from advrisk.report.indicators import stated_results
 from advrisk.report.records import damage_record
 from advrisk.risk.indicators.comparison import ScenarioResult
 

@@ -12,8 +12,12 @@ from advrisk.assess.compare import sections as compare
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.detection import sections as detection
 from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.failures import sections as failures
+from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate import sections as gate
 from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators import sections as indicators
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.search import sections as search
 from advrisk.assess.survival import sections as survival
 from advrisk.assess.survival.assessment import SurvivalAssessment
@@ -34,7 +38,11 @@ class Question:
     result: type
     sections: Callable[[Any, Sequence[str]], Iterable[Section]]
     quantities: Callable[[Any], Iterable[NamedEstimate]] = _none
-    several: bool = False  # a finding holds a sequence of such results, and `sections` takes that
+    several: bool = False  # it has several results, and `sections` takes the sequence of them
+
+    def of_one(self, result: Any) -> Iterable[Section]:
+        """What is shown of one result."""
+        return self.sections((result,) if self.several else result, ())
 
 
 # By name, in the order of the page.
@@ -44,6 +52,8 @@ QUESTIONS: Mapping[str, Question] = {
     "search": Question(search.TITLE, SearchRecord, search.sections, several=True),
     "certificate": Question(certificate.TITLE, CertificateAssessment, certificate.sections, certificate.quantities),
     "detection": Question(detection.TITLE, DetectionAssessment, detection.sections, detection.quantities),
+    "indicators": Question(indicators.TITLE, IndicatorAssessment, indicators.sections, indicators.quantities),
+    "failures": Question(failures.TITLE, FailureModes, failures.sections, several=True),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }
 # Of two runs, so no part of the report of one.

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from advrisk.assess.indicators.words import loss_interval, short_verdict
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.render.terminal import indented, new_table, plain_cells, print_fitting
 from advrisk.report.headline import headline, shares_at, size_columns
-from advrisk.report.indicator_figures import loss_interval
-from advrisk.report.indicators import short_verdict
 from advrisk.report.summary import damage_name, findings, money, percent, what_would_decide
 from advrisk.risk.convergence import DAMAGE
 

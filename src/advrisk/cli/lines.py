@@ -36,7 +36,7 @@ def show_finding(
     """The answer to a built-in question: its rows to a file, its record, or its sections."""
 
     def show() -> None:
-        print_sections(QUESTIONS[name].sections(found, ()), details=details)
+        print_sections(QUESTIONS[name].of_one(found), details=details)
 
     show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from advrisk.assess.indicators.words import stated_results
 from advrisk.cli.damage import print_damage, print_headlines, print_risks
 from advrisk.cli.lines import print_part
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
 from advrisk.core.sections import Unanswered
 from advrisk.render.terminal import indented
-from advrisk.report.indicators import stated_results
 from advrisk.report.records import headlines
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ A number is formatted by the kind of its column, in `core.values` and nowhere el
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import Any, Literal
 
 from advrisk.core.errors import RiskError
@@ -144,6 +145,7 @@ class Figure:
     spec: Mapping[str, Any]
     description: str
     columns: int = 0  # of a heat map, which needs room for each
+    label: str = ""  # by which it is chosen among alternatives, in place of its title
 
     @property
     def key(self) -> str:
@@ -152,7 +154,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """Figures of which a page shows one at a time, to be chosen by its title."""
+    """Figures of which a page shows one at a time, to be chosen by its label or title."""
 
     label: str
     figures: tuple[Figure, ...]
@@ -160,11 +162,12 @@ class Alternatives:
 
 @dataclass(frozen=True)
 class Picture:
-    """An image as a PNG, what it shows, and what stands below it."""
+    """An image as a PNG, what it shows, and what stands below it; the first line of that stands out."""
 
     png: bytes = field(repr=False)
     description: str
     caption: str = ""
+    before: bytes = field(default=b"", repr=False)  # what it was made from, shown to its left
 
 
 @dataclass(frozen=True)
@@ -251,6 +254,51 @@ def distinct(names: Iterable[str]) -> list[str]:
         keys.add(slug(shown))
         made.append(shown)
     return made
+
+
+def without_twins(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """The same sections; of tables, and of figures, that have one name for machines, all but the first are numbered.
+
+    Titles hold names from outside, and `a-b` and `a b` are one to machines.
+    """
+    taken: dict[type, set[str]] = {Table: set(), Figure: set()}
+
+    def titled(one: Table | Figure) -> str:
+        title = _free(one.title, taken[type(one)])
+        taken[type(one)].add(slug(title))
+        return title
+
+    def distinct(one: Section) -> Section:
+        match one:
+            case Group():
+                return replace(one, sections=tuple(map(distinct, one.sections)))
+            case Alternatives():
+                return replace(one, figures=tuple(replace(figure, title=titled(figure)) for figure in one.figures))
+            case Table() | Figure():
+                return replace(one, title=titled(one))
+        return one
+
+    return tuple(map(distinct, sections))
+
+
+def distinct_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The same columns, numbered where an earlier one has the name: models may be called anything."""
+    found: list[Column] = []
+    for one in columns:
+        taken = {key for column in found for key in _with_ends(column.key)}
+        found.append(replace(one, name=_free(one.name, taken, ends=True)))
+    return tuple(found)
+
+
+def _with_ends(key: str) -> set[str]:
+    """The names of a column and of the ends of its intervals."""
+    return {key, f"{key}_low", f"{key}_high"}
+
+
+def _free(name: str, taken: set[str], *, ends: bool = False) -> str:
+    """The name, with a number behind it where it is taken."""
+    numbered = chain([name], (f"{name} ({n})" for n in count(2)))
+    return next(one for one in numbered if taken.isdisjoint(_with_ends(slug(one)) if ends else {slug(one)}))
 
 
 def slug(name: str) -> str:

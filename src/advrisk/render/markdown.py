@@ -29,7 +29,8 @@ def _lines(sections: Iterable[Section]) -> Iterator[str]:
                 yield from _table(one.brief)
             case Group():
                 if inner := list(_lines(one.sections)):
-                    yield from (f"#### {_words(one.title)}", "", *inner)
+                    yield from (f"#### {_words(one.title)}", "") if one.title else ()
+                    yield from inner
             case _:
                 pass
 

@@ -43,11 +43,12 @@ def figure_name(name: str, figure: Figure) -> str:
     return f"{name} {figure.key}"
 
 
-def _parts(name: str, sections: Iterable[Section]) -> list[dict[str, Any]]:
-    return [_part(name, one) for one in sections if not isinstance(one, Summary)]
+def _parts(name: str, sections: Iterable[Section], within: str = "") -> list[dict[str, Any]]:
+    """`within` is the anchor of the group that holds them."""
+    return [_part(name, one, within or name) for one in sections if not isinstance(one, Summary)]
 
 
-def _part(name: str, section: Section) -> dict[str, Any]:
+def _part(name: str, section: Section, within: str) -> dict[str, Any]:
     kind = {"is_a": type(section).__name__}
     match section:
         case Table():
@@ -55,13 +56,14 @@ def _part(name: str, section: Section) -> dict[str, Any]:
         case Figure():
             return kind | vars(section) | {"name": figure_name(name, section)}
         case Alternatives():
-            figures = [{"name": figure_name(name, one), "title": one.title} for one in section.figures]
+            figures = [{"name": figure_name(name, one), "title": one.label or one.title} for one in section.figures]
             first = section.figures[0].description
             return kind | {"label": section.label, "figures": figures, "description": first}
         case Pictures():
             pictures = [
                 {
-                    "source": f"data:image/png;base64,{b64encode(one.png).decode()}",
+                    "source": _address(one.png),
+                    "before": _address(one.before) if one.before else "",
                     "description": one.description,
                     "caption": one.caption,
                 }
@@ -69,9 +71,14 @@ def _part(name: str, section: Section) -> dict[str, Any]:
             ]
             return kind | {"title": section.title, "pictures": pictures}
         case Group():
-            return kind | vars(section) | {"parts": _parts(name, section.sections), "anchor": f"{name}-{section.key}"}
+            anchor = f"{within}-{section.key}"
+            return kind | vars(section) | {"parts": _parts(name, section.sections, anchor), "anchor": anchor}
         case Headline() | Summary() | Text():
             return kind | vars(section)
+
+
+def _address(png: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(png).decode()}"
 
 
 def _table(table: Table) -> dict[str, Any]:

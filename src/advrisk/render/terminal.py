@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -15,6 +15,7 @@ from advrisk.core.sections import Cell, Column, Group, Headline, Section, Table,
 from advrisk.core.values import value_lines
 
 _BETWEEN = 3  # characters that a column takes beside what stands in it
+_WRAPPED = 16  # characters of a line at least
 _KEPT = "\u00a0"  # a blank at which no line ends
 _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 
@@ -33,7 +34,7 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
                 _print_text(one, console)
             case Table():
                 _print_table(one if details else one.brief, console)
-            case Group() if _has_words(one.sections, details=details):
+            case Group() if _has_words(one, details=details):
                 if one.title:
                     indented(console, one.title, by=0, style="bold")
                 print_sections(one.sections, console, details=details)
@@ -41,14 +42,17 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
                 pass
 
 
-def _has_words(sections: Iterable[Section], *, details: bool) -> bool:
-    """Whether a terminal shows anything of these: not where they are figures, and how to read those."""
-    return any(
-        _has_words(one.sections, details=details)
-        if isinstance(one, Group)
-        else isinstance(one, Headline | Table) or (isinstance(one, Text) and not one.how)
-        for one in (sections if details else unfolded(sections))
-    )
+def _has_words(section: Section, *, details: bool) -> bool:
+    """Whether there is something for a terminal, besides how to read what only pages show."""
+    match section:
+        case Group():
+            held = section.sections if details else unfolded(section.sections)
+            return any(_has_words(one, details=details) for one in held)
+        case Table():
+            return bool(section.rows)
+        case Text():
+            return not section.how
+    return isinstance(section, Headline)
 
 
 def _print_text(text: Text, console: Console) -> None:
@@ -66,28 +70,35 @@ def _print_table(table: Table, console: Console) -> None:
         ["\n".join(_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
-    print_fitting(console, [column.heading for column in table.columns], rows)
+    wrapped = {place for place, column in enumerate(table.columns) if place and column.kind == "text"}
+    print_fitting(console, [column.heading for column in table.columns], rows, wrapped=wrapped)
     for note in table.notes:
         indented(console, f"· {note}", by=0)
 
 
-def print_fitting(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table in which no line of a cell is broken, headings by words at most; or blocks, headed by the first
-    cell."""
+def print_fitting(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Container[int] = ()
+) -> None:
+    """Print a table in which no line of a cell is broken, but headings and `wrapped` columns by words; or blocks,
+    headed by the first cell."""
     wanted = [max(map(_longest, cells)) for cells in zip(columns, *rows, strict=True)]
     needed = [
-        max(map(_longest, ("\n".join(name.split()), *cells))) for name, *cells in zip(columns, *rows, strict=True)
+        max([_longest_word(name), *(_narrowest(cell) if place in wrapped else _longest(cell) for cell in cells)])
+        for place, (name, *cells) in enumerate(zip(columns, *rows, strict=True))
     ]
     spare = console.width - sum(needed) - _BETWEEN * len(columns)
     if spare < 0:
         _print_blocks(console, columns, rows)
         return
     table = new_table(*columns)
-    for column, least, most in zip(table.columns, needed, wanted, strict=True):
-        column.width = least + min(spare, most - least)
-        spare -= column.width - least
+    texts = [place for place in range(len(columns)) if place in wrapped]
+    for places in (texts, [place for place in range(len(columns)) if place not in wrapped]):  # text needs room first
+        spare = _widen(needed, wanted, places, spare)
+    for column, width in zip(table.columns, needed, strict=True):
+        column.width = width
     for row in rows:
-        table.add_row(*plain_cells(row))
+        cells = zip(row, table.columns, strict=True)
+        table.add_row(*plain_cells([_folded(cell, column.width or console.width) for cell, column in cells]))
     console.print(table)
 
 
@@ -100,13 +111,21 @@ def print_rows(rows: Sequence[Mapping[str, Any]], console: Console | None = None
     print_fitting(console, list(rows[0]), [[_raw(value) for value in row.values()] for row in rows])
 
 
+def _widen(widths: list[int], wanted: Sequence[int], places: Sequence[int], spare: int) -> int:
+    """Give these columns what room there is, most to those that want most; returns what is left."""
+    while spare and (short := [place for place in places if widths[place] < wanted[place]]):
+        widths[max(short, key=lambda place: wanted[place] - widths[place])] += 1
+        spare -= 1
+    return spare
+
+
 def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
     """Print text under a heading; lines that it must be broken into are indented further than its first.
 
     No line ends between a number and its unit, or within an interval.
     """
     wrapped = textwrap.fill(
-        _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%").replace("≤ ", f"≤{_KEPT}")),
+        _kept(text),
         console.width,
         initial_indent=" " * by,
         subsequent_indent=" " * (by + 2),
@@ -115,6 +134,22 @@ def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
     )
     shown = RichText(printable(wrapped.replace(_KEPT, " ")), style=style)
     console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _kept(text: str) -> str:
+    """Text in which a number and its unit, and an interval, are one word."""
+    return _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%").replace("≤ ", f"≤{_KEPT}"))
+
+
+def _folded(cell: str, width: int) -> str:
+    """A cell in lines of that width, broken by words."""
+    lines = (
+        textwrap.wrap(_kept(line), width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False)
+        if len(line) > width
+        else [line]
+        for line in cell.split("\n")
+    )
+    return "\n".join(part.rstrip(" ") for parts in lines for part in parts).replace(_KEPT, " ")
 
 
 def new_table(*columns: str) -> RichTable:
@@ -151,13 +186,23 @@ def _raw(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def _longest_word(text: str) -> int:
+    return max(map(len, re.split("[ \n]+", _kept(text))))
+
+
+def _narrowest(text: str) -> int:
+    """The width that a text needs which may be wrapped."""
+    return max(_longest_word(text), min(_longest(text), _WRAPPED))
+
+
 def _print_blocks(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for head, *cells in rows:
-        indented(console, head, by=2)
+        deep = len(head) - len(head.lstrip(" "))  # of a branch of a tree
+        indented(console, _in_one_line(head.lstrip(" ")), by=2 + deep)
         named = (f"{name}: {_in_one_line(cell)}" for name, cell in zip(columns[1:], cells, strict=True) if cell)
-        indented(console, "; ".join(named), by=4)
+        indented(console, "; ".join(named), by=4 + deep)
 
 
 def _in_one_line(cell: str) -> str:
     """The interval of a number stands behind it."""
-    return cell.replace("\n[", " [").replace("\n", ", ")
+    return re.sub(r"\n *", ", ", cell.replace("\n[", " ["))

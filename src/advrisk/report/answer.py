@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators.words import stated_results
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import (
     Requirements,
@@ -19,7 +20,6 @@ from advrisk.report.headline import (
     scenario_headline,
     with_requirements,
 )
-from advrisk.report.indicators import stated_results
 from advrisk.risk.indicators.comparison import ScenarioResult
 
 

@@ -1,24 +1,19 @@
 """Adversarial examples beside their originals, as small pictures."""
 
 import base64
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from advrisk.assess.damage.distances import Distances
 from advrisk.core.errors import LedgerError
+from advrisk.core.pictures import UNIT, Array, Bounds, png
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.ledger.storage import Storage
 
-Array = npt.NDArray[Any]
-Bounds = tuple[Array, Array]  # what is shown as black and as white: two numbers, or two for each feature
-
-UNIT: Bounds = (np.array(0.0), np.array(1.0))
 MAX_MODELS = 8
 # Of attempts that are equally near, always the same one: a report of the same rows has the same bytes.
 _SMALLEST = """
@@ -124,17 +119,4 @@ def _amplified(delta: Array) -> Array:
 
 def picture(x: Array, bounds: Bounds = UNIT) -> str:
     """An image (channels first) as a data address."""
-    image = drawn(x, bounds)
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-
-
-def drawn(x: Array, bounds: Bounds = UNIT) -> Any:
-    """An image (channels first) for Pillow: the low bound is black, the high one white."""
-    from PIL import Image
-
-    low, high = bounds
-    span = np.where(high > low, high - low, 1.0)
-    levels = np.clip(np.round((x - low) / span * 255), 0, 255).astype(np.uint8)
-    return Image.fromarray(levels[0] if len(levels) == 1 else levels.transpose(1, 2, 0))
+    return "data:image/png;base64," + base64.b64encode(png(x, bounds)).decode()

@@ -13,6 +13,7 @@ from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.gate.sections import gate_counts
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.words import EQUALLY, loss_interval, scenario_drivers, stated_results
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut_words, few, one_line
@@ -22,14 +23,11 @@ from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
-from advrisk.report.indicator_figures import loss_interval
-from advrisk.report.indicators import drivers, on_pair, stated_results, worst_off
 from advrisk.report.stopping import level_words, rest_words
 from advrisk.report.summary import damage_name, money, percent, what_would_decide
 from advrisk.report.untested import not_tested
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
-from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.study import StudySpec
 
@@ -120,7 +118,7 @@ def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAsses
         if one.scenario.name == UNIFORM and best[0] and best[1] and best[0] != best[1]:
             risks = {row.model: loss_interval(row.risk, one.bounds) for row in one.models}
             return [
-                f"That is under attack. With all corruptions equally weighted, {best[0]} has the least risk "
+                f"That is under attack. {EQUALLY}, {best[0]} has the least risk "
                 f"({risks[best[0]]}, {best[1]} {risks[best[1]]}): state a scenario to say which matters."
             ]
     return []
@@ -141,8 +139,6 @@ def _further(found: Findings) -> list[str]:
 
 def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
     told = level_words(found.stopping, study) if found.stopping else []
-    if indicators := _of(found.indicators, IndicatorAssessment):
-        told += [_on_least_risk(one) for one in stated_results(indicators)]
     if damage := _of(found.damage, DamageAssessment):
         told += _on_best(damage)
         told.append(
@@ -152,14 +148,6 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
         )
     told += _said(found, "sure")
     return told or ["There is no number to be sure of."]
-
-
-def _on_least_risk(one: ScenarioResult) -> str:
-    best = one.models[0]
-    often = best.probability_best
-    beside = "" if often is None else f", least in {percent_text(often, 1)} of draws from its uncertainty"
-    risk = f"{loss_interval(best.risk, one.bounds)} ({level_text(one.level)} interval)"
-    return f"In the scenario {one.scenario.name}, {best.model}: risk {risk}{beside}."
 
 
 def _on_best(damage: DamageAssessment) -> list[str]:
@@ -204,9 +192,8 @@ def _what_drives(found: Findings) -> list[str]:
     if damage := _of(found.damage, DamageAssessment):
         told += _on_clean_error(damage)
         told += _on_families(damage, found.attacks) if found.attacks else []
-    if indicators := _of(found.indicators, IndicatorAssessment):
-        for one in stated_results(indicators) or list(indicators.results[:1]):
-            told += _on_scenario(one, damage.least_bad if damage and one.scenario.name == UNIFORM else None)
+    if (indicators := _of(found.indicators, IndicatorAssessment)) and not stated_results(indicators):
+        told += scenario_drivers(indicators.results[0], damage.least_bad if damage else None)
     told += _said(found, "drivers")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
 
@@ -232,21 +219,6 @@ def _on_families(damage: DamageAssessment, attacks: ArmComparison) -> list[str]:
     ]
 
 
-def _on_scenario(one: ScenarioResult, model: str | None) -> list[str]:
-    """Of the model with the least risk, or of that one."""
-    best = next((row for row in one.models if row.model == model), one.models[0])
-    if best.risk.value <= 0:
-        return []
-    where = (
-        "With all corruptions equally weighted"
-        if one.scenario.name == UNIFORM
-        else f"In the scenario {one.scenario.name}"
-    )
-    worst = worst_off(one) if best is one.models[0] else ""
-    beside = f" Worst off: {worst}." if worst else ""
-    return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
-
-
 # What is undecided
 
 
@@ -261,24 +233,10 @@ def _undecided(found: Findings) -> list[str]:
             ]
     elif found.damage:
         told.append(f"Damage: {found.damage}.")
-    if indicators := _of(found.indicators, IndicatorAssessment):
-        told += _on_scenario_pairs(indicators, found.samples_left)
     told += _said(found, "undecided")
     asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
     asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
     told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
-    return told
-
-
-def _on_scenario_pairs(found: IndicatorAssessment, left: int | None) -> list[str]:
-    told = []
-    for one in stated_results(found):
-        open_pairs = [pair for pair in one.pairs if pair.undecided and one.models[0].model in (pair.lower, pair.higher)]
-        told += [f"{one.scenario.name}: {pair.lower} and {pair.higher}, {on_pair(pair, left)}." for pair in open_pairs]
-    first = found.results[0]
-    if first.scenario.name == UNIFORM and (n := sum(pair.undecided for pair in first.pairs)):
-        of = f"{n} of {counted(len(first.pairs), 'pair')} of models"
-        told.append(f"With all corruptions equally weighted, {of}.")
     return told
 
 

@@ -16,7 +16,7 @@ from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import NUMBERS
-from advrisk.core.sections import Unanswered
+from advrisk.core.sections import Unanswered, without_twins
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.ledger.stopping import Stopping
@@ -51,7 +51,6 @@ class Findings(Tabular):
     view: View = ALL  # the models and samples that all this is about
     asked: Mapping[str, str] = field(default_factory=dict)  # what was asked in place of the study's question, in words
     arms: Sequence[str] | None = None  # names and patterns of those asked for; None: all that count
-    samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
     stopping: Stopping | None = None  # looks that were taken at it, and where it rests if it stopped early
 
     columns: ClassVar[Columns] = NUMBERS
@@ -71,11 +70,8 @@ class Findings(Tabular):
                 case str(why):
                     made[name] = Unanswered(why)
                 case result:
-                    sections, numbers = (
-                        tuple(question.sections(result, self.models)),
-                        tuple(question.quantities(result)),
-                    )
-                    made[name] = Finding(name, question.title, result, sections, numbers)
+                    sections = without_twins(question.sections(result, self.models))
+                    made[name] = Finding(name, question.title, result, sections, tuple(question.quantities(result)))
         return made
 
     @property

@@ -6,12 +6,11 @@ from typing import Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
 from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.indicators.words import in_scenario, loss_text
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import listed
 from advrisk.core.numbers import percent_text
-from advrisk.report.indicator_figures import loss_text
-from advrisk.report.indicators import in_scenario
 from advrisk.report.summary import behind, damage_name, what_would_decide
 from advrisk.risk.decision import Pair, alike
 from advrisk.risk.evasion import ThresholdEvasion

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from advrisk.assess.attacks.black_box import Lead
 from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.failures.exhibits import with_exhibits
 from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
@@ -26,12 +28,9 @@ from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
 from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
-from advrisk.report.failures import failure_content, losses_text
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import shares_at, size_columns
-from advrisk.report.indicator_figures import Bounds, loss_text
-from advrisk.report.indicators import indicator_content
 from advrisk.report.provenance import provenance
 from advrisk.report.summary import damage_name, findings, money, what_would_decide
 from advrisk.risk.convergence import Convergence
@@ -73,7 +72,7 @@ _FLAGS = f"""
 """
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
-_FIGURES = ("damage_figures", "indicator_figures", "arm_figures", "finding_figures")
+_FIGURES = ("damage_figures", "arm_figures", "finding_figures")
 
 
 def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
@@ -93,24 +92,18 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
     )
     environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken, "id": slug}
     environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
-    environment.globals |= {
-        "of_loss": _of_loss,
-        "loss_text": loss_text,
-        "losses_text": losses_text,
-        "breaking": _breaking,
-    }
+    environment.globals |= {"breaking": _breaking}
     shown = page_content(folder, ledger, study, found)
     return environment.get_template("template.html").render(shown)
 
 
 def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything that the template shows."""
+    found = replace(found, failures=[with_exhibits(ledger.storage, one) for one in found.failures])
     places = model_places(ledger.query("SELECT model FROM models")["model"].to_pylist())
     shown = (
         content(folder, ledger, study, list(found.flags), found.arms)
         | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
-        | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
-        | failure_content(ledger.storage, found.failures)
         | _findings_content(found)
     )
     return (
@@ -154,8 +147,8 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("curves", "How much it takes", damage),
         ("settling", "Are there enough samples", bool(shown["settled"])),
         *_with_sections(shown, "detection"),
-        ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
-        ("failures", "Failure modes", bool(shown["failures"])),
+        *_with_sections(shown, "indicators"),
+        *_with_sections(shown, "failures"),
         *_with_sections(shown, "survival"),
         *_with_sections(shown, "search"),
         *_with_sections(shown, "certificate"),
@@ -303,14 +296,6 @@ def _numbers(estimate: Estimate | None) -> "Markup | str":
     if estimate is None:
         return "–"
     return _stacked(f"{estimate.value:.3f}", f"[{limit_text(estimate.low)}, {limit_text(estimate.high)}]")
-
-
-def _of_loss(estimate: Estimate | None, bounds: Bounds) -> "Markup | str":
-    """A risk in the unit of its loss."""
-    if estimate is None:
-        return "–"
-    value, low, high = (loss_text(number, bounds) for number in (estimate.value, estimate.low, estimate.high))
-    return _stacked(value, f"[{low.removesuffix(' %')}, {high.removesuffix(' %')}]")
 
 
 def _clipped(name: object) -> "Markup | str":

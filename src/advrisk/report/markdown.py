@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, cut
@@ -14,8 +13,6 @@ from advrisk.render.marks import escaped
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.headline import shares_at, size_columns
-from advrisk.report.indicator_figures import loss_interval
-from advrisk.report.indicators import drivers
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.report.summary import damage_name, money, percent
 from advrisk.study import StudySpec
@@ -35,7 +32,7 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     lines += [escaped(brief(" ".join(about))), ""] if about else []
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
-    for section in (_damage, _indicators):
+    for section in (_damage,):
         lines += section(found)
     built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
     for one in (*built_in, *found.answered):
@@ -63,21 +60,6 @@ def _damage(found: Findings) -> list[str]:
     conflicts = dict.fromkeys(text for pair in damage.pairs for text in pair.conflicts)
     said = [*(f"- {escaped(brief(text))}" for text in conflicts), ""] if conflicts else []
     return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2)) + said
-
-
-def _indicators(found: Findings) -> list[str]:
-    if not isinstance(found.indicators, IndicatorAssessment):
-        return []
-    head = ["scenario", "loss", "model", "risk", "verdict", "what contributes most"]
-    rows = [
-        [
-            *(_name(one.scenario.name), _name(one.loss), _name(model.model)),
-            *(loss_interval(model.risk, one.bounds), _name(model.verdict), escaped(brief(drivers(model)))),
-        ]
-        for one in found.indicators.results
-        for model in one.models
-    ]
-    return _section("Risk in the deployment", head, rows, "tttntt")
 
 
 def _made(made: Provenance) -> list[str]:

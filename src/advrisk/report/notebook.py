@@ -1,21 +1,14 @@
 """What a notebook shows of each answer: its headline in words, and a short table with intervals."""
 
-from collections.abc import Callable
-from typing import Any
-
-from advrisk.assess.built_in import COMPARISON, QUESTIONS, Question
+from advrisk.assess.built_in import COMPARISON, QUESTIONS
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.failures.modes import FailureModes
-from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Unanswered
 from advrisk.render.notebook import sections_html
-from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, shares_at, size_columns
-from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
 from advrisk.report.summary import damage_name, percent
 from advrisk.risk.convergence import DAMAGE, Convergence
@@ -24,14 +17,8 @@ _NOT_ASKED = "not asked"
 # Those without sections yet, and what of `Findings` answers them.
 _UNSECTIONED = {"damage": "damage", "indicators": "indicators", "survival": "survival", "certificate": "certificates"}
 
-
-def _shown(question: Question) -> Callable[[Any], str]:
-    """How a notebook shows one result of a question."""
-    return lambda found: sections_html(list(question.sections((found,) if question.several else found, ())))
-
-
 for _question in (*QUESTIONS.values(), COMPARISON):
-    notebook_html.register(_question.result)(_shown(_question))
+    notebook_html.register(_question.result)(lambda found, shown=_question.of_one: sections_html(list(shown(found))))
 
 
 @notebook_html.register
@@ -67,28 +54,6 @@ def _(found: Convergence) -> str:
     return html_block(title, html_table(columns, rows), notes=[f"Medians and bands of {found.resamples} resamples."])
 
 
-@notebook_html.register
-def _(found: IndicatorAssessment) -> str:
-    parts = []
-    for result in found.results:
-        rows = [[one.model, one.risk, one.probability_best, one.verdict] for one in result.models]
-        told = f"{result.scenario.name}, {result.loss}: {risk_headline(result)}"
-        parts.append(html_table(["model", "risk", "probability of being best", "verdict"], rows, caption=told))
-    return html_block("Risk in a described deployment", *parts, notes=found.notes)
-
-
-@notebook_html.register
-def _(found: FailureModes) -> str:
-    rows = [
-        [mode.model, heading(mode, found), one.sample, caption(one), one.arm]
-        for mode in found.modes
-        for one in mode.failures
-    ]
-    title = f"What fails in {found.scenario} ({found.loss})"
-    return html_block(title, html_table(["model", "branch", "sample", "what happened", "arm"], rows))
-
-
-@notebook_html.register
 @notebook_html.register
 def _(found: Findings) -> str:
     first, *others = headlines(found) or ["This run answers no question yet"]

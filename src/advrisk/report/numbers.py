@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.core.estimate import Estimate, estimate_columns
 from advrisk.core.tables import Row
@@ -18,10 +17,6 @@ def number_rows(found: "Findings") -> list[Row]:
     rows: list[Row] = []
     if not isinstance(found.damage, str):
         rows += _damage(found.damage)
-    built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
-    rows += [number.row() for one in built_in for number in one.quantities]
-    if not isinstance(found.indicators, str):
-        rows += _indicators(found.indicators)
     built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
     rows += [number.row() for one in (*built_in, *found.answered) for number in one.quantities]
     return rows
@@ -50,17 +45,6 @@ def _damage(found: DamageAssessment) -> Iterator[Row]:
         for name, shares in (("robust_accuracy", one.robust_accuracy), ("broken", one.success_ratio)):
             for eps, share in shares.items():
                 yield _row(name, one.model, share, of=found.distances.norm, eps=eps)
-
-
-def _indicators(found: IndicatorAssessment) -> Iterator[Row]:
-    for result in found.results:
-        for one in result.models:
-            for branch in one.tree.walk():
-                of = ".".join(part for part in (result.scenario.name, result.loss, branch.path) if part)
-                yield _row("risk", one.model, branch.value, of=of)
-    for model, measures in found.measures.items():
-        for name, estimate in measures.items():
-            yield _row("measure", model, estimate, of=name.partition("@")[0])
 
 
 def _row(quantity: str, model: str, found: Estimate, *, of: str | None = None, eps: float | None = None) -> Row:

@@ -1,7 +1,7 @@
 // Draws the figures, hands out their data, and makes the page fit for keyboards and paper. It asks nobody for anything.
 (() => {
   "use strict";
-  const PAPER = {".pairs": 328, ".beside": 300, "body": 680}; // pixels that a figure has across a printed page
+  const PAPER = {".pairs": 328, "body": 680}; // pixels that a figure has across a printed page
   const NARROW = 480;
   const root = document.documentElement;
   const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -131,7 +131,7 @@
     const name = table.caption?.textContent.trim() || "table";
     offer(table.closest(".scroll"), "Table (CSV)", name, () => tableRows(table));
   }
-  for (const place of document.querySelectorAll(".pairs > .figure, .beside > .figure, .beside > .scroll")) {
+  for (const place of document.querySelectorAll(".pairs > .figure")) {
     const holder = document.createElement("div"); // a figure and its button stay together
     const tools = place.nextElementSibling;
     place.before(holder);
@@ -167,7 +167,7 @@
         place.before(told);
       }
       if (!wide && hint) hint.remove();
-      if (wide || place.classList.contains("tall")) {
+      if (wide) {
         place.tabIndex = 0;
         place.setAttribute("role", "region");
         place.setAttribute("aria-label", place.querySelector("caption")?.textContent.trim() || "A wide figure");

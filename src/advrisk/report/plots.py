@@ -12,7 +12,6 @@ from advrisk.render.page import page_figures
 from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
-from advrisk.report.indicators import indicator_content
 
 _TEMPLATE = "plotly_white"  # readable in a light and in a dark notebook
 _COLOURS = {"ink": "#2a3f5f", "paper": "#ffffff"}  # of text and page; the report puts its own there
@@ -32,7 +31,6 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
         settled = found.settled
         figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
     figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
-    figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
     for one in found.built_in.values():
         figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
     return figures

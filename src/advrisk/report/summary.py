@@ -1,6 +1,7 @@
 """The findings in plain words."""
 
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.words import samples_that_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
@@ -172,15 +173,6 @@ def what_would_decide(pair: Pair, samples_left: int | None = None) -> str:
     if pair.difference.value == 0:
         return "no difference was seen, so the number of samples that would decide is unknown"
     return "more samples alone will not decide; ask the detector more"
-
-
-def samples_that_decide(n: int, left: int | None = None) -> str:
-    """`about 120 more samples would probably decide`, where the data set may have them."""
-    if left is None or n <= left:
-        return f"about {n:,} more samples would probably decide"
-    if left == 0:
-        return "these samples do not decide, and the data set has no more"
-    return f"the data set has {counted(left, 'more sample')}, probably too few to decide"
 
 
 def damage_name(*, relative: bool) -> str:

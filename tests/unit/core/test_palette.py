@@ -9,7 +9,16 @@ import pytest
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.distances import Distances
 from advrisk.core.names import cut
-from advrisk.core.palette import COLOURS, cycled, model_places, named, places_of, plain_label, short_label
+from advrisk.core.palette import (
+    COLOURS,
+    cycled,
+    model_places,
+    named,
+    places_of,
+    plain_label,
+    short_label,
+    wrapped_label,
+)
 from advrisk.report.figures import arm_heat_map, damage_intervals, success_curves
 from advrisk.study import DamageSpec
 
@@ -110,3 +119,23 @@ def test_a_heat_map_has_a_scale_only_where_there_is_room_for_one() -> None:
     assert [drawn(n)["showscale"] for n in (1, 5, 6)] == [False, False, True]
     assert drawn(1)["text"] == [["50 %"]]
     assert drawn(1)["meta"] == {"narrow": ["gaussian-noise,<br>sigma=0"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("plain", ["plain"]),
+        ("guided-complement-entropy", ["guided-complement-", "entropy"]),
+        ("a" * 30, ["a" * 18, "a" * 12]),
+        ("<b>&", ["&lt;b&gt;&amp;"]),
+    ],
+)
+def test_long_names_are_broken_where_they_may(name: str, lines: list[str]) -> None:
+    assert wrapped_label(name).split("<br>") == lines
+
+
+def test_the_longest_names_are_cut_in_the_middle() -> None:
+    shown = wrapped_label("x" * 50 + "end")
+    assert "…" in shown
+    assert shown.endswith("end")
+    assert all(len(line) <= 18 for line in shown.split("<br>"))

@@ -229,3 +229,54 @@ def test_names_that_files_could_not_tell_apart_get_numbers():
     names = distinct(["net-1", "net_1", "net 1 (2)", "other"])
     assert names == ["net-1", "net_1 (2)", "net 1 (2) (2)", "other"]
     assert len(set(map(slug, names))) == 4
+
+
+def printed(*sections, width, details=False):
+    console = Console(file=io.StringIO(), width=width)
+    print_sections(sections, console, details=details)
+    return console.file.getvalue()
+
+
+def test_text_is_wrapped_by_words_before_a_table_becomes_blocks():
+    verdict = "undecided against plain, which has about 48 % more"
+    table = Table("T", (Column("model"), Column("verdict"), Column("risk", "share")), (("net", verdict, RISK),))
+    lines = printed(table, width=50).splitlines()
+    assert max(map(len, lines)) <= 50
+    assert any(line.split()[:1] == ["model"] for line in lines), "a table"
+    assert any("48 %" in line for line in lines), "a number and its unit stay together"
+    assert all(word in " ".join(lines) for word in verdict.split())
+    assert "verdict: undecided" in printed(table, width=30)
+
+
+def test_branches_are_indented_in_blocks_too():
+    rows = ((Cell("town"), RISK), (Cell("rain", ("worst",), depth=2), RISK))
+    shown = printed(Table("T", (Column("branch"), Column("a long name", "share")), rows), width=20)
+    assert "\n      rain, worst\n" in shown
+
+
+def test_a_terminal_leaves_out_groups_of_figures():
+    how = Text(("A bar is a risk.",), how=True)
+    figures = Group("Bars", (how, Figure("Risks", {"data": [], "layout": {}}, "x")))
+    assert printed(figures, width=80, details=True) == ""
+    untitled = Group("", (Text(("One thing.",)),))
+    assert printed(untitled, width=80) == "· One thing.\n"
+    assert markdown_lines("x", [untitled])[2:] == ["- One thing.", ""]
+
+
+def test_a_figure_is_chosen_by_its_label_and_keeps_its_name():
+    figures = tuple(Figure(name, {"data": [], "layout": {}}, "x", label=f"{name}!") for name in ("One", "Other"))
+    (part,) = page_finding("leak", "L", [Alternatives("By", figures)])["parts"]
+    assert part["figures"][0] == {"name": "leak one", "title": "One!"}
+
+
+def test_a_picture_may_stand_beside_what_it_was_made_from():
+    pair, alone = Picture(b"after", "rain", before=b"before"), Picture(b"after", "rain")
+    (part,) = page_finding("leak", "L", [Pictures("", (pair, alone))])["parts"]
+    assert [bool(one["before"]) for one in part["pictures"]] == [True, False]
+    assert part["pictures"][0]["before"] != part["pictures"][0]["source"]
+
+
+def test_groups_within_groups_have_anchors_of_their_own():
+    held = [Group(name, (Group("Pairs", (TABLE,), folded=True),)) for name in ("One", "Other")]
+    parts = page_finding("leak", "L", held)["parts"]
+    assert [one["parts"][0]["anchor"] for one in parts] == ["leak-one-pairs", "leak-other-pairs"]

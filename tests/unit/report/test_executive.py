@@ -14,11 +14,11 @@ from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.distances import Distances
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.words import risk_headline
 from advrisk.ledger import Ledger
 from advrisk.ledger.tables import table_from
 from advrisk.report.executive import ExecutiveSummary, brief, executive_summary
 from advrisk.report.findings import Findings
-from advrisk.report.indicators import risk_headline
 from advrisk.report.untested import arm_facts, not_tested
 from advrisk.risk.envelope import ArmOptimality
 from advrisk.risk.evasion import threshold

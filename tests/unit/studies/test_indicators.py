@@ -12,7 +12,7 @@ from torch import nn
 
 import studies
 from advrisk import Run, Study
-from advrisk.report.indicator_figures import loss_interval, loss_text
+from advrisk.assess.indicators.words import loss_interval, loss_text
 from advrisk.risk.indicators import what_if
 from studies import indicators
 from studies.indicators_figures import all_arms, causes, final_risks, rank_lines, single_indicators

@@ -1,7 +1,7 @@
 """Failure modes: the branches of a scenario that hurt a model most, and the samples that they hurt."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,26 @@ class Failure:
     def made_worse(self) -> bool:
         """Whether the branch did harm, rather than the input being as bad without it."""
         return self.clean_loss is None or self.branch_loss > self.clean_loss
+
+
+@dataclass(frozen=True)
+class Change:
+    """One feature of a row of a table."""
+
+    feature: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """What was kept of a failure's input: pictures as PNG, or the features of a row that changed most."""
+
+    clean: bytes = field(default=b"", repr=False)  # empty where it was not kept, or is no image
+    perturbed: bytes = field(default=b"", repr=False)
+    kept: bool = False  # the perturbed input, be it an image or not
+    changes: tuple[Change, ...] = ()
+    n_changed: int = 0  # features, of which `changes` are some
 
 
 @dataclass(frozen=True)
@@ -104,6 +124,7 @@ class FailureModes(Tabular):
     bounds: tuple[float, float]  # between which the loss lies
     models: tuple[str, ...]  # least risk first
     modes: tuple[FailureMode, ...]  # by model, then the largest contribution first
+    exhibits: Mapping[Failure, Exhibit] | None = field(default=None, repr=False, compare=False)  # None: not looked for
 
     columns: ClassVar[Columns] = COLUMNS
 

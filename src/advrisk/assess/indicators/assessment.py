@@ -32,6 +32,7 @@ class IndicatorAssessment(Tabular):
     level: float
     notes: tuple[str, ...] = ()
     tensors: LedgerTensors | None = field(default=None, repr=False)
+    samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
 
     columns: ClassVar[Columns] = COLUMNS
 

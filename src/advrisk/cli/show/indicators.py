@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from advrisk.cli.options import AsJson, OfArms, OfCsv, OfModels, OfWhere, RunFolder
+from advrisk.cli.options import AsJson, Details, OfArms, OfCsv, OfModels, OfWhere, RunFolder
 
 OfScenario = Annotated[
     list[str] | None, typer.Option("--scenario", metavar="SCENARIO", help="Show this scenario only; repeat for more.")
@@ -29,6 +29,7 @@ def indicators(
     arm: OfArms = None,
     model: OfModels = None,
     where: OfWhere = None,
+    details: Details = False,
     out_csv: OfCsv = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +41,9 @@ def indicators(
     from advrisk.cli.indicators import show_indicators
 
     run = Run.open(folder).part(where=where)
-    show_indicators(run, scenarios, scenario, loss, model, arm, what_if, out_csv=out_csv, as_json=as_json)
+    show_indicators(
+        run, scenarios, scenario, loss, model, arm, what_if, details=details, out_csv=out_csv, as_json=as_json
+    )
 
 
 def failures(
@@ -57,6 +60,7 @@ def failures(
         str | None, typer.Option(metavar="FILE", help="Write the inputs as one picture, a .png file.")
     ] = None,
     where: OfWhere = None,
+    details: Details = False,
     out_csv: OfCsv = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,4 +72,4 @@ def failures(
     from advrisk.cli.failures import show_failures
 
     run = Run.open(folder).part(where=where)
-    show_failures(run, scenario, loss, model, samples, out=out, out_csv=out_csv, as_json=as_json)
+    show_failures(run, scenario, loss, model, samples, out=out, details=details, out_csv=out_csv, as_json=as_json)

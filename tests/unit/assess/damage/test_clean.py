@@ -8,10 +8,10 @@ import pytest
 
 from advrisk.assess.damage.clean import clean_shares, on_rejection
 from advrisk.assess.failures.modes import failure_modes
+from advrisk.assess.failures.words import caption
 from advrisk.assess.indicators.assessment import assess_indicators
 from advrisk.assess.indicators.reading import read_tensor
 from advrisk.ledger import Ledger, table_from
-from advrisk.report.failures import caption
 from advrisk.risk.indicators import Scenario
 from advrisk.risk.losses import Answers, bound_loss, custom_loss
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.words import Bounds, loss_interval, loss_text
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text
 from advrisk.core.palette import (
@@ -22,11 +23,10 @@ from advrisk.core.palette import (
     upper_ticks,
     wrapped_label,
 )
+from advrisk.core.values import number_text
 from advrisk.risk.indicators.comparison import LEAST, ScenarioResult
 from advrisk.risk.indicators.tensor import KINDS
 from advrisk.risk.indicators.tree import Indicator
-
-Bounds = tuple[float, float]
 
 INK = "ink"  # the page puts its own colour of text there: it knows whether it is dark
 CLEAN_GRAY = "#9AA3AE"
@@ -40,24 +40,6 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 _SUNBURST_UNITS = 10**9  # of the whole: whole numbers, so that parts sum to it exactly
 _FINE = 0.05  # risks below it are shown with a decimal
 _DARK = 0.5  # a background darker than this gets white letters
-
-
-def loss_text(value: float, bounds: Bounds) -> str:
-    """A loss between 0 and 1 in per cent, small ones with more decimals; any other with three digits."""
-    if bounds != (0.0, 1.0):
-        return f"{value:.3g}"
-    size = abs(value)
-    return percent_text(value, 1 if size >= 0.01 or size == 0 else 2 if size >= 0.001 else 3)
-
-
-def loss_interval(estimate: Estimate, bounds: Bounds) -> str:
-    """`12.3 % [10.1, 14.9]`."""
-    low, high = (_bare(limit, bounds) for limit in (estimate.low, estimate.high))
-    return f"{loss_text(estimate.value, bounds)} [{low}, {high}]"
-
-
-def _bare(value: float, bounds: Bounds) -> str:
-    return loss_text(value, bounds).removesuffix(" %")
 
 
 def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Plot:
@@ -100,7 +82,7 @@ def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | Non
     """The risk given each of the branches that one is made of, models side by side."""
     node = result.models[0].tree.at(path)
     children = [child.path for child in node.children]
-    shown = {child.path: f"{child.name} ({_weight(child.weight)})" for child in node.children}
+    shown = {child.path: f"{child.name} ({number_text(child.weight, 'weight')})" for child in node.children}
     traces = []
     places = places_of([one.model for one in result.models], places)
     for one in result.models:
@@ -262,7 +244,8 @@ def _slice_hover(one: Indicator, whole: float, bounds: Bounds) -> str:
     return (
         f"{plain_label(one.path or one.name)}<br>contributes {loss_interval(one.contribution, bounds)}: "
         f"{percent_text(one.contribution.value / whole, 1)} of the risk<br>"
-        f"happens with a probability of {_weight(one.weight)}, and then costs {loss_interval(one.value, bounds)}"
+        f"happens with a probability of {number_text(one.weight, 'weight')}, and then costs "
+        f"{loss_interval(one.value, bounds)}"
     )
 
 
@@ -336,7 +319,7 @@ def _names_axis(names: Sequence[str], shown: Sequence[str] | None = None) -> dic
 
 
 def _cell_text(value: float, bounds: Bounds) -> str:
-    return percent_text(value) if bounds == (0.0, 1.0) else f"{value:.3g}"
+    return percent_text(value) if bounds == (0.0, 1.0) else loss_text(value, bounds)
 
 
 def _arm_hover(arm: str, model: str, estimate: Estimate | None, bounds: Bounds) -> str:
@@ -350,10 +333,6 @@ def _value(estimate: Estimate | None) -> float | None:
 
 def _finite(limit: float, value: float) -> float:
     return limit if math.isfinite(limit) else value
-
-
-def _weight(weight: float) -> str:
-    return f"{100 * weight:.3g} %"
 
 
 def _letters(colour: str) -> str:

@@ -1,0 +1,228 @@
+"""What is shown of key risk indicators: the risk in each scenario, what it is made of, and who bears it."""
+
+from collections.abc import Iterator, Sequence
+
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.branches import branches, contributions
+from advrisk.assess.indicators.figures import arm_losses, branch_bars
+from advrisk.assess.indicators.strata import who_bears_it
+from advrisk.assess.indicators.words import (
+    drivers,
+    full_headline,
+    label,
+    loss_interval,
+    loss_kind,
+    loss_meanings,
+    on_pair,
+    on_result,
+    on_risk,
+    on_robustness,
+    risk_headline,
+    scenario_drivers,
+    short_verdict,
+    stated_results,
+    sureness,
+    undecided,
+)
+from advrisk.core.estimate import NamedEstimate
+from advrisk.core.numbers import level_text
+from advrisk.core.palette import Places, model_places
+from advrisk.core.sections import (
+    Cell,
+    Column,
+    Figure,
+    Group,
+    Headline,
+    Kind,
+    Section,
+    Summary,
+    Table,
+    Text,
+    Value,
+    distinct_columns,
+)
+from advrisk.risk.indicators.comparison import ModelRisk, ScenarioResult
+from advrisk.risk.indicators.robustness import Robustness
+
+TITLE = "Risk in your deployment"
+_ON_MODELS = (
+    "How to read this: a model is undecided where the difference to another one, on the same samples, may be zero; "
+    "overlapping intervals alone do not mean that."
+)
+_ON_PAIRS = (
+    "How to read this: the difference of their risks on the same samples, so that what both share cancels out. If its "
+    "interval contains zero, they are undecided; the number of samples is an order of magnitude."
+)
+_ON_ARMS = (
+    "How to read this: a cell is the mean loss of a model under one arm alone, whatever the scenario says of it. "
+    "Brighter is worse. A row that is bright throughout is hard for all; a bright cell in a dark row is a weakness of "
+    "one model."
+)
+_ON_ROBUSTNESS = "These are often taken for risk. They know nothing of the scenario and can rank models otherwise."
+
+
+def sections(found: IndicatorAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
+    """Each scenario under each loss, then every arm, and the robustness numbers beside."""
+    places = model_places(models)
+    yield Headline(full_headline(found.results[0]))
+    yield from _summaries(found)
+    yield Text(
+        (
+            "How large is the risk where the model will work, what drives it, and which model has the least? Every "
+            f"part of a scenario is a key risk indicator. Brackets hold {level_text(found.level)} intervals.",
+        ),
+        how=True,
+    )
+    yield Text((*on_risk(found), *found.notes))
+    if len(found.results) > 1:
+        yield _overview(found.results)
+    meanings = loss_meanings(found)
+    for one in found.results:
+        title = f"Scenario {one.scenario.name}, loss {one.loss}"
+        yield Group(title, tuple(_of_result(found, one, meanings.get(one.loss, ""), places)))
+    if found.arms:
+        yield _arms(found)
+    if found.robustness or found.measures:
+        yield Group("Robustness numbers beside it", tuple(_beside(found)))
+
+
+def quantities(found: IndicatorAssessment) -> Iterator[NamedEstimate]:
+    """The risk given every branch, and stored measures."""
+    for result in found.results:
+        for one in result.models:
+            for branch in one.tree.walk():
+                of = ".".join(part for part in (result.scenario.name, result.loss, branch.path) if part)
+                yield NamedEstimate("risk", one.model, branch.value, of=of)
+    for model, measures in found.measures.items():
+        for name, estimate in measures.items():
+            yield NamedEstimate("measure", model, estimate, of=name.partition("@")[0])
+
+
+def _summaries(found: IndicatorAssessment) -> Iterator[Summary]:
+    """Which model without a stated scenario drives the risk depends on damage, too: the summary itself says that."""
+    yield Summary("sure", tuple(sureness(found)))
+    yield Summary("drivers", tuple(text for one in stated_results(found) for text in scenario_drivers(one)))
+    yield Summary("undecided", tuple(undecided(found)))
+
+
+def _overview(results: Sequence[ScenarioResult]) -> Table:
+    kinds = {loss_kind(one.bounds) for one in results}
+    kind: Kind = kinds.pop() if len(kinds) == 1 else "text"
+    several = len({one.loss for one in results}) > 1
+    rows: list[tuple[Value, ...]] = []
+    for one in results:
+        best = one.models[0]
+        risk = best.risk if kind != "text" else loss_interval(best.risk, one.bounds)
+        verdict = "decided" if one.least_bad else short_verdict(one.branches[""], best.model)
+        rows.append((one.scenario.name, *([one.loss] if several else []), best.model, risk, verdict))
+    losses = [Column("loss")] if several else []
+    columns = (Column("scenario"), *losses, Column("least risk"), Column("its risk", kind), Column("verdict"))
+    return Table("The least risk in every scenario", columns, tuple(rows))
+
+
+def _of_result(found: IndicatorAssessment, result: ScenarioResult, meaning: str, places: Places) -> Iterator[Section]:
+    if len(found.results) > 1:
+        yield Headline(risk_headline(result))
+    yield Text(tuple(on_result(result, found.samples_left)))
+    yield Text((*([f"Loss {result.loss}: {meaning}"] if meaning else []), _ON_MODELS), how=True)
+    yield _models(result)
+    yield Figure(
+        f"Risk of every model with its interval: {label(result)}",
+        branch_bars(result, places=places),
+        "Risk of each model with its interval; the same numbers stand in the table above.",
+    )
+    if result.pairs:
+        yield Group("Pairwise comparison", (Text((_ON_PAIRS,), how=True), _pairs(found, result)), folded=True)
+    yield from branches(result, places)
+    yield contributions(result)
+    if held := who_bears_it(result):
+        yield held
+
+
+def _models(result: ScenarioResult) -> Table:
+    several = len(result.models) > 1
+    columns = (
+        Column("model"),
+        Column("risk", loss_kind(result.bounds)),
+        *([Column("probability of least risk", "share")] if several else []),
+        Column("verdict"),
+        Column("what contributes most"),
+    )
+    rows = (
+        (
+            one.model,
+            one.risk,
+            *([one.probability_best] if several else []),
+            _verdict(one, result),
+            drivers(one),
+        )
+        for one in result.models
+    )
+    return Table(f"Risk of every model: {label(result)}", columns, tuple(rows))
+
+
+def _verdict(one: ModelRisk, result: ScenarioResult) -> Value:
+    said = short_verdict(result.branches[""], one.model)
+    return Cell(said, mark="best") if one.model == result.least_bad else said
+
+
+def _pairs(found: IndicatorAssessment, result: ScenarioResult) -> Table:
+    columns = (
+        Column("less risk"),
+        Column("more risk"),
+        Column("difference", loss_kind(result.bounds)),
+        Column("verdict"),
+    )
+    rows = ((pair.lower, pair.higher, pair.difference, on_pair(pair, found.samples_left)) for pair in result.pairs)
+    return Table(f"Difference of risk between every two models: {label(result)}", columns, tuple(rows))
+
+
+def _arms(found: IndicatorAssessment) -> Group:
+    """The arms under each loss as a heat map."""
+    bounds = {one.loss: one.bounds for one in found.results}
+    maps = [
+        Figure(
+            f"Mean loss of every arm: {loss}",
+            arm_losses(found, loss, limits),
+            f"Heat map of the mean loss {loss}, arms by models.",
+            columns=len(found.arms[loss]),
+        )
+        for loss, limits in bounds.items()
+    ]
+    return Group("Every arm for every model", (Text((_ON_ARMS,), how=True), *maps))
+
+
+def _beside(found: IndicatorAssessment) -> Iterator[Section]:
+    """The numbers that are often taken for risk."""
+    if found.robustness:
+        columns = (
+            Column("model"),
+            Column("norm"),
+            Column("mean distance of samples broken", "number"),
+            Column("samples broken", "count", detail=True),
+            Column("with incorrect samples at 0 (ρ₁)", "number"),
+            Column("incorrect within eps (ρ₂)", "share"),
+            Column("eps", "distance"),
+        )
+        rows = tuple(map(_robustness, found.robustness))
+        yield Table("Robustness of every model", columns, rows, notes=(_ON_ROBUSTNESS,))
+    if found.measures:
+        yield _measures(found)
+    yield Text(tuple(on_robustness(found)), how=True)
+
+
+def _robustness(one: Robustness) -> tuple[Value, ...]:
+    size = one.mean_distance.estimate if one.mean_distance else None
+    return one.model, one.norm, size, size.n if size else 0, one.rho_1, one.adversarial_risk, one.eps
+
+
+def _measures(found: IndicatorAssessment) -> Table:
+    names = list(dict.fromkeys(name for of_model in found.measures.values() for name in of_model))
+    short = [name.partition("@")[0] for name in names]
+    shown = [brief if short.count(brief) == 1 else name for name, brief in zip(names, short, strict=True)]
+    columns = distinct_columns([Column("model"), *(Column(name, "number") for name in shown)])
+    rows = []
+    for model, of_model in found.measures.items():
+        each = (of_model.get(name) for name in names)
+        rows.append((model, *(one and Cell(one, (f"{one.n} samples",)) for one in each)))
+    return Table("Measures of every model", columns, tuple(rows))
