@@ -41,7 +41,7 @@ LABELS = {
     "untested": "What was not tested",
     "further": "What else was asked",
 }
-_MOST = 4  # models, pairs or detectors that are listed one by one
+_MOST = 4  # changes of the order that are listed one by one
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
 
