@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from advrisk.report.summary import findings
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from advrisk import Run, Study
 from advrisk.core.errors import StudyError
-from advrisk.report.summary import findings
 from advrisk.run.walk_back import LINE
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from advrisk.report.examples import Example, nearest_examples
 from pyarrow import fs
 
 from advrisk import Run, Study
@@ -21,7 +22,6 @@ from advrisk.ledger.rewriting import read_tables
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.ledger.sync import lease, pull, remote
 from advrisk.ledger.sync.copies import copy_folder
-from advrisk.report.examples import Example, nearest_examples
 
 from .conftest import study_of
 from .servers import get, keys, put, s3_served, zips

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from advrisk.report.summary import findings
 from safetensors.torch import load_file
 
 from advrisk import Run, Study
@@ -16,7 +17,6 @@ from advrisk.ledger.inputs import cell_inputs, read_inputs
 from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.parts import REGISTRIES
 from advrisk.parts.models.small import SmallCnn
-from advrisk.report.summary import findings
 from advrisk.run.walk_back import LINE
 from advrisk.testing.ledgers import outcome_rows
 

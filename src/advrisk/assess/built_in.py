@@ -6,8 +6,12 @@ from typing import Any
 
 from advrisk.assess.attacks import sections as attacks
 from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.convergence import sections as convergence
+from advrisk.assess.damage import sections as damage
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
+from advrisk.risk.convergence import Convergence
 
 
 def _none(_: Any) -> Iterable[NamedEstimate]:
@@ -26,5 +30,7 @@ class Question:
 
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
+    "damage": Question(damage.TITLE, DamageAssessment, damage.sections, damage.quantities),
+    "convergence": Question(convergence.TITLE, Convergence, convergence.sections),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from advrisk.cli.lines import show_result
 from advrisk.core.estimate import Estimate
+from advrisk.core.values import estimate_text
 from advrisk.render.terminal import indented, print_fitting
-from advrisk.report.summary import percent
 from advrisk.report.survival import (
     ON_CONCORDANCE,
     ON_PROBABILITY,
@@ -83,7 +83,8 @@ def _clean_columns(found: "SurvivalAssessment") -> list[str]:
 
 def _clean_shares(found: "SurvivalAssessment", one: "ModelSurvival") -> list[str]:
     """Clean accuracy and, if any model refuses inputs, how many clean ones this one refuses."""
-    return [percent(one.clean_accuracy), *([percent(one.clean_rejection)] if refusing(found) else [])]
+    shares = [one.clean_accuracy, *([one.clean_rejection] if refusing(found) else [])]
+    return [estimate_text(share, "share") for share in shares]
 
 
 def _print_probabilities(console: Console, found: "SurvivalAssessment") -> None:

@@ -49,6 +49,13 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMES])} and {len(names) - _NAMES} more"
 
 
+def few(sentences: Sequence[str], more: str, *, most: int = 4) -> list[str]:
+    """The first sentences, and how many there are beyond: `2 more models are undecided.`"""
+    if len(sentences) <= most:
+        return list(sentences)
+    return [*sentences[:most], f"{len(sentences) - most} {more}"]
+
+
 def counted(n: int, noun: str) -> str:
     """`1 sample`, `3 samples`."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,6 +14,7 @@ from advrisk.core.names import one_line
 from advrisk.core.sections import Cell, Column, Group, Headline, Section, Table, Text, Value, unfolded
 from advrisk.core.values import value_lines
 
+_PROSE = 18  # characters that a column of prose has at least
 _BETWEEN = 3  # characters that a column takes beside what stands in it
 _KEPT = "\u00a0"  # a blank at which no line ends
 _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
@@ -33,11 +34,25 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
                 _print_text(one, console)
             case Table():
                 _print_table(one if details else one.brief, console)
-            case Group():
+            case Group() if _printed(one, details=details):
                 indented(console, one.title, by=0, style="bold")
                 print_sections(one.sections, console, details=details)
             case _:
                 pass
+
+
+def _printed(section: Section, *, details: bool) -> bool:
+    """Whether a terminal shows anything of a section."""
+    match section:
+        case Group():
+            held = section.sections if details else unfolded(section.sections)
+            return any(_printed(one, details=details) for one in held)
+        case Text():
+            return details or not section.how
+        case Table():
+            return bool(section.rows)
+        case _:
+            return isinstance(section, Headline)
 
 
 def _print_text(text: Text, console: Console) -> None:
@@ -55,26 +70,31 @@ def _print_table(table: Table, console: Console) -> None:
         ["\n".join(_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
-    print_fitting(console, [column.heading for column in table.columns], rows)
+    prose = [place for place, column in enumerate(table.columns) if place and column.kind == "text"]
+    print_fitting(console, [column.heading for column in table.columns], rows, prose=prose)
     for note in table.notes:
         indented(console, f"· {note}", by=0)
 
 
-def print_fitting(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table in which no line of a cell is broken, headings by words at most; or blocks, headed by the first
-    cell."""
+def print_fitting(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, prose: Collection[int] = ()
+) -> None:
+    """Print a table in which no line of a cell is broken, headings and columns of `prose` by words at most; or blocks,
+    headed by the first cell."""
     wanted = [max(map(_longest, cells)) for cells in zip(columns, *rows, strict=True)]
     needed = [
-        max(map(_longest, ("\n".join(name.split()), *cells))) for name, *cells in zip(columns, *rows, strict=True)
+        max(_longest_word(name), *(_needed(cell, prose=place in prose) for cell in cells))
+        for place, (name, *cells) in enumerate(zip(columns, *rows, strict=True))
     ]
     spare = console.width - sum(needed) - _BETWEEN * len(columns)
     if spare < 0:
         _print_blocks(console, columns, rows)
         return
     table = new_table(*columns)
-    for column, least, most in zip(table.columns, needed, wanted, strict=True):
-        column.width = least + min(spare, most - least)
-        spare -= column.width - least
+    for place in sorted(range(len(columns)), key=lambda place: place not in prose):
+        wider = min(spare, wanted[place] - needed[place])
+        table.columns[place].width = needed[place] + wider
+        spare -= wider
     for row in rows:
         table.add_row(*plain_cells(row))
     console.print(table)
@@ -123,6 +143,15 @@ def _lines(value: Value, column: Column) -> Iterator[str]:
 
 def _longest(text: str) -> int:
     return max(map(len, text.split("\n")))
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _needed(cell: str, *, prose: bool) -> int:
+    """How wide a column must be for a cell."""
+    return max(_longest_word(cell), min(_longest(cell), _PROSE)) if prose else _longest(cell)
 
 
 def _print_blocks(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

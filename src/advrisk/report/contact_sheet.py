@@ -7,8 +7,8 @@ from typing import Any
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
+from advrisk.core.pictures import Bounds, drawn
 from advrisk.ledger.storage import Storage
-from advrisk.report.examples import Bounds, drawn
 from advrisk.report.failures import Array, Exhibit, Sheet, contact_sheets
 
 _SIDE, _GAP, _TEXT = 96, 10, 13  # pixels: of a picture, between pictures, of letters

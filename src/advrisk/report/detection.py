@@ -10,7 +10,7 @@ from advrisk.assess.detection.assessment import DetectionAssessment, DetectorPai
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.core.palette import COLOURS, GRAY, Plot, cycled, few_marks, named, plain_label, short_label
-from advrisk.report.summary import percent
+from advrisk.core.values import estimate_text
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
@@ -174,7 +174,7 @@ def _on_defeat(one: DetectorTable) -> list[str]:
     defeat = one.defeat
     if not defeat.arms:
         return []
-    where = f"at a threshold of {defeat.threshold:.4g} ({percent(defeat.false_alarms)} false alarms)"
+    where = f"at a threshold of {defeat.threshold:.4g} ({estimate_text(defeat.false_alarms, 'share')} false alarms)"
     if defeat.most_often is None:
         return [f"{where} no arm gets past it"]
     sentences = [f"{where} {_how_often(one)}; most often {_past(defeat.most_often)}"]
@@ -190,7 +190,7 @@ def _how_often(one: DetectorTable) -> str:
     told = f"some arm of {len(one.defeat.arms)} gets past it"
     if unseen is None or paper is None:
         return told
-    told += f" on {percent(unseen)} of {counted(unseen.n, 'attackable sample')}"
+    told += f" on {estimate_text(unseen, 'share')} of {counted(unseen.n, 'attackable sample')}"
     return told if paper.n == unseen.n else f"{told} ({PAPER}: {percent_text(paper.value, 1)} of {paper.n})"
 
 

@@ -1,6 +1,6 @@
 """The executive summary: which model, how sure, what drives the risk, what is open, what was not tested."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
@@ -15,24 +15,20 @@ from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
-from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted, cut_words, one_line
+from advrisk.core.names import counted, cut_words, few, one_line
 from advrisk.core.numbers import level_text, percent_text, size_text
 from advrisk.core.sections import Part, Unanswered, summary_of
+from advrisk.core.values import estimate_text
 from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.findings import Findings
-from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers, on_pair, stated_results, worst_off
 from advrisk.report.stopping import level_words, rest_words
-from advrisk.report.summary import damage_name, money, percent, what_would_decide
 from advrisk.report.survival import survival_headline
 from advrisk.report.untested import not_tested
 from advrisk.report.verdicts import gate_counts
-from advrisk.risk.damage import DamageComparison
-from advrisk.risk.decision import Pair
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.study import StudySpec
@@ -47,7 +43,6 @@ LABELS = {
     "untested": "What was not tested",
     "further": "What else was asked",
 }
-_MOST = 4  # models, pairs or detectors that are listed one by one
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
 
@@ -113,7 +108,7 @@ def _to_ship(found: Findings) -> list[str]:
             "first answers the study's scenario."
         )
     if certificates := _of(found.certificates, CertificateAssessment):
-        told += _few(certificate_headlines(certificates), "more models: see the section on certificates.")
+        told += few(certificate_headlines(certificates), "more models: see the section on certificates.")
     return [*told, *found.view.sentences()]
 
 
@@ -144,26 +139,18 @@ def _further(found: Findings) -> list[str]:
 
 
 def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
-    told = level_words(found.stopping, study) if found.stopping else []
+    told = [*(level_words(found.stopping, study) if found.stopping else []), *_said(found, "sure")]
     if indicators := _of(found.indicators, IndicatorAssessment):
         told += [_on_least_risk(one) for one in stated_results(indicators)]
-    if damage := _of(found.damage, DamageAssessment):
-        told += _on_best(damage)
-        told.append(
-            f"This rests on {counted(len(damage.distances.samples), 'sample')} and "
-            f"{counted(len(damage.distances.arms), 'attack configuration')}. Robust accuracy is an upper bound: a "
-            "better attack can only break more."
-        )
     if survival := _of(found.survival, SurvivalAssessment):
         told.append(survival_headline(survival))
     if detection := _of(found.detection, DetectionAssessment):
-        told += _few(list(_on_detectors(detection)), "more detectors: see the section on them.")
+        told += few(list(_on_detectors(detection)), "more detectors: see the section on them.")
     if certificates := _of(found.certificates, CertificateAssessment):
         told.append(
             f"Certificates rest on {certificates.calibration.n:,} samples that were kept apart; all claims together "
             f"are wrong at most {100 * certificates.zeta:.4g} % of the time."
         )
-    told += _said(found, "sure")
     return told or ["There is no number to be sure of."]
 
 
@@ -173,40 +160,6 @@ def _on_least_risk(one: ScenarioResult) -> str:
     beside = "" if often is None else f", least in {percent_text(often, 1)} of draws from its uncertainty"
     risk = f"{loss_interval(best.risk, one.bounds)} ({level_text(one.level)} interval)"
     return f"In the scenario {one.scenario.name}, {best.model}: risk {risk}{beside}."
-
-
-def _on_best(damage: DamageAssessment) -> list[str]:
-    best, told = damage.models[0], []
-    level = f"{level_text(damage.level)} interval"
-    if (number := best.ranked_by) is not None:
-        shown = str(number) if damage.relative else percent(number)
-        often = (
-            ""
-            if best.probability_best is None or not damage.decided
-            else f", best in {percent_text(best.probability_best, 1)} of resampled evaluations"
-        )
-        told.append(f"{best.model}: {damage_name(relative=damage.relative)} {shown} ({level}){often}.")
-    if best.operational_risk is not None:
-        told.append(f"An attacked input of {best.model} costs {_amount(best.operational_risk)} on average.")
-    told += [_on_next(pair, damage) for pair in damage.pairs[:1] if not pair.undecided]
-    shares = [f"{name} {percent(shares_at(best, damage)[eps])}" for name, eps in size_columns(damage).items()]
-    clean = [] if best.clean_accuracy is None else [f"clean accuracy {percent(best.clean_accuracy)}"]
-    if shares or clean:
-        told.append(f"{best.model}: {', '.join([*shares, *clean])} ({damage.distances.norm}).")
-    if isinstance(damage.comparison, DamageComparison):
-        told.append("Relative damage compares these models on these samples; it is no probability of an accident.")
-    return told
-
-
-def _amount(cost: Estimate) -> str:
-    return f"{money(cost.value)} [{money(cost.low)}, {money(cost.high)}]"
-
-
-def _on_next(pair: Pair, damage: DamageAssessment) -> str:
-    gap = str(pair.difference) if damage.relative else percent(pair.difference)
-    if not damage.decided:
-        return f"{pair.higher} suffers {gap} more than {pair.lower} on the same samples."
-    return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
 
 
 def _on_detectors(found: DetectionAssessment) -> Iterable[str]:
@@ -225,26 +178,15 @@ def _on_detectors(found: DetectionAssessment) -> Iterable[str]:
 
 
 def _what_drives(found: Findings) -> list[str]:
-    told = []
+    told = _said(found, "drivers")
     if damage := _of(found.damage, DamageAssessment):
-        told += _on_clean_error(damage)
         told += _on_families(damage, found.attacks) if found.attacks else []
     if indicators := _of(found.indicators, IndicatorAssessment):
         for one in stated_results(indicators) or list(indicators.results[:1]):
             told += _on_scenario(one, damage.least_bad if damage and one.scenario.name == UNIFORM else None)
     if detection := _of(found.detection, DetectionAssessment):
-        told += _few(list(_on_defeats(detection)), "more: see the section on detectors.")
-    told += _said(found, "drivers")
+        told += few(list(_on_defeats(detection)), "more: see the section on detectors.")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
-
-
-def _on_clean_error(damage: DamageAssessment) -> list[str]:
-    best = damage.models[0]
-    if best.ranked_by is None or best.clean_error_part is None:
-        return []
-    clean, attack = best.clean_error_part, max(best.ranked_by.value - best.clean_error_part, 0.0)
-    shown = [f"{part:.3f}" if damage.relative else percent_text(part, 1) for part in (clean, attack)]
-    return [f"Of the damage of {best.model}, {shown[0]} is clean error and {shown[1]} is attack."]
 
 
 def _on_families(damage: DamageAssessment, attacks: ArmComparison) -> list[str]:
@@ -278,30 +220,21 @@ def _on_defeats(found: DetectionAssessment) -> Iterable[str]:
     for one in found.tables:
         if (arm := one.defeat.most_often) is not None:
             where = f"{one.name} in front of {one.model}"
-            yield f"{arm.arm} gets past {where} most often: {percent(arm.unseen)} of attackable samples."
+            yield f"{arm.arm} gets past {where} most often: {estimate_text(arm.unseen, 'share')} of attackable samples."
 
 
 # What is undecided
 
 
 def _undecided(found: Findings) -> list[str]:
-    told = []
-    if damage := _of(found.damage, DamageAssessment):
-        told += _on_pairs(damage)
-        if isinstance(damage.comparison, DamageComparison):
-            told += [
-                f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
-                for change in damage.comparison.order_changes[:_MOST]
-            ]
-    elif found.damage:
-        told.append(f"Damage: {found.damage}.")
+    told = [f"Damage: {found.damage}."] if isinstance(found.damage, str) and found.damage else []
+    told += _said(found, "undecided")
     if indicators := _of(found.indicators, IndicatorAssessment):
         told += _on_scenario_pairs(indicators, found.samples_left)
     if certificates := _of(found.certificates, CertificateAssessment):
-        told += _few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
+        told += few(list(_on_uncertified(certificates)), "more lists of attacks are not certified.")
     if gate := _of(found.gate, GateResult):
-        told += _few(list(_on_open_requirements(gate)), "more requirements are undecided.")
-    told += _said(found, "undecided")
+        told += few(list(_on_open_requirements(gate)), "more requirements are undecided.")
     asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
     asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
     told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
@@ -318,18 +251,6 @@ def _on_scenario_pairs(found: IndicatorAssessment, left: int | None) -> list[str
         of = f"{n} of {counted(len(first.pairs), 'pair')} of models"
         told.append(f"With all corruptions equally weighted, {of}.")
     return told
-
-
-def _on_pairs(damage: DamageAssessment) -> list[str]:
-    if len(damage.models) == 1:
-        return ["Whether another model would be better: only one was assessed."]
-    if damage.distances.too_few:
-        return [
-            f"{damage.models[0].model} is {damage.models[0].verdict}. Finish the run, or mend the attacks that fail."
-        ]
-    pairs = [pair for pair in damage.pairs if pair.undecided]
-    told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair, damage.samples_left)}." for pair in pairs]
-    return _few(told, "more pairs of models are undecided.")
 
 
 def _on_open_requirements(gate: GateResult) -> Iterable[str]:
@@ -356,13 +277,6 @@ def _said(found: Findings, part: Part) -> list[str]:
 def _of(found: object, kind: type[T]) -> T | None:
     """An assessment, or None where text says why there is none."""
     return found if isinstance(found, kind) else None
-
-
-def _few(sentences: Sequence[str], more: str) -> list[str]:
-    """The first ones, and how many there are beyond."""
-    if len(sentences) <= _MOST:
-        return list(sentences)
-    return [*sentences[:_MOST], f"{len(sentences) - _MOST} {more}"]
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

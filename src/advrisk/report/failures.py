@@ -1,5 +1,6 @@
 """Failure modes with what is left to show of them: clean inputs beside those that made the model err."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,9 @@ from advrisk.assess.failures.modes import Failure, FailureMode, FailureModes
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
+from advrisk.core.pictures import UNIT, Bounds, drawn, png
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.ledger.storage import Storage
-from advrisk.report.examples import UNIT, Bounds, picture
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.risk.indicators.tensor import CLEAN
 
@@ -52,7 +53,8 @@ class Exhibit:
     @property
     def pictures(self) -> tuple[str, ...]:
         """Addresses of the clean and the perturbed picture, as far as they are known."""
-        return tuple(picture(x, self.bounds) for x in (self.original, self.perturbed) if x is not None and is_image(x))
+        images = [drawn(x, self.bounds) for x in (self.original, self.perturbed) if x is not None and is_image(x)]
+        return tuple(f"data:image/png;base64,{b64encode(png(image)).decode()}" for image in images)
 
     @property
     def n_changed(self) -> int:

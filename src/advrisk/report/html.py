@@ -3,14 +3,14 @@
 import base64
 import hashlib
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.attacks.black_box import Lead
 from advrisk.assess.built_in import QUESTIONS
-from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.examples import nearest_examples
 from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
@@ -18,7 +18,7 @@ from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import cut_words, matches, no_match
 from advrisk.core.numbers import level_text, percent_text
-from advrisk.core.palette import Places, Plot, model_places
+from advrisk.core.palette import Plot, model_places
 from advrisk.core.sections import Unanswered, slug
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
@@ -26,20 +26,16 @@ from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
-from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
 from advrisk.report.failures import failure_content, losses_text
-from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.figures import arm_heat_map
 from advrisk.report.findings import Findings, or_why
-from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import Bounds, loss_text
 from advrisk.report.indicators import indicator_content
 from advrisk.report.provenance import provenance
 from advrisk.report.search import search_content
-from advrisk.report.summary import damage_name, findings, money, what_would_decide
 from advrisk.report.survival import number_text, survival_content
 from advrisk.report.verdicts import gate_content
-from advrisk.risk.convergence import Convergence
 from advrisk.study import StudySpec
 from advrisk.study.questions import title_of
 
@@ -79,7 +75,7 @@ _FLAGS = f"""
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 _FIGURES = (
-    *("damage_figures", "detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
+    *("detection_figures", "indicator_figures", "lasts_figures", "search_figures"),
     *("certificate_figures", "arm_figures", "finding_figures"),
 )
 
@@ -100,7 +96,7 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
         trim_blocks=True,
     )
     environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken, "id": slug}
-    environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
+    environment.globals |= {"shares": _shares, "numbers": _numbers}
     environment.globals |= {
         "of_loss": _of_loss,
         "loss_text": loss_text,
@@ -114,10 +110,10 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
 
 def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything that the template shows."""
+    found = _illustrated(folder, ledger, found)
     places = model_places(ledger.query("SELECT model FROM models")["model"].to_pylist())
     shown = (
         content(folder, ledger, study, list(found.flags), found.arms)
-        | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
         | detection_content(*or_why(found.detection))
         | indicator_content(*or_why(found.indicators), places=places, samples_left=found.samples_left)
         | failure_content(ledger.storage, found.failures)
@@ -131,7 +127,6 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         shown
         | {
             "level_text": level_text,
-            "resting": found.stopping if found.stopping and found.stopping.rests else None,
             "view": found.view,
             "asked": found.asked,
             "executive": executive_summary(ledger, study, found),
@@ -141,6 +136,14 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
         }
         | _scripts()
     )
+
+
+def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
+    """With adversarial examples from the inputs that the run kept: only a page shows pictures."""
+    if isinstance(found.damage, str):
+        return found
+    examples = tuple(nearest_examples(folder, ledger, found.damage.distances))
+    return replace(found, damage=replace(found.damage, examples=examples))
 
 
 def _findings_content(found: Findings) -> dict[str, Any]:
@@ -161,12 +164,10 @@ def _page(name: str, title: str, found: Finding | Unanswered) -> dict[str, Any]:
 
 def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
     """Anchor, title and whether it is there, in the order of the page."""
-    damage = shown["assessment"] is not None
+    built_in = [(one["anchor"], one["title"], True) for one in shown["built_in"].values()]
     return [
         ("gate", "Gate", bool(shown["gate"] or shown["ungated"])),
-        ("table", "Decision table", damage or bool(shown["no_damage"])),
-        ("curves", "How much it takes", damage),
-        ("settling", "Are there enough samples", bool(shown["settled"])),
+        *(one for one in built_in if one[0] != "attacks"),
         ("detectors", "Detectors", bool(shown["detection"] or shown["undetected"])),
         ("indicators", "Risk in your deployment", bool(shown["indicators"] or shown["unassessed"])),
         ("failures", "Failure modes", bool(shown["failures"])),
@@ -175,8 +176,7 @@ def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
         ("certificates", "Certificates", bool(shown["certificates"] or shown["uncertified"])),
         *((one["anchor"], one["title"], True) for one in shown["further"]),
         ("arms", "Arm by arm", True),
-        *((one["anchor"], one["title"], True) for name, one in shown["built_in"].items()),
-        ("examples", "Examples", bool(shown["examples"])),
+        *(one for one in built_in if one[0] == "attacks"),
         ("health", "Can it be trusted", True),
         ("provenance", "Make it again", True),
     ]
@@ -222,40 +222,6 @@ def content(
         "n_more_flags": max(0, len(flags) - MAX_FLAGS),
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
         "study_text": _study_text(folder),
-    }
-
-
-def damage_content(
-    folder: Path,
-    ledger: Ledger,
-    assessment: DamageAssessment | None,
-    reason: str,
-    settled: Convergence | None,
-    *,
-    places: Places | None = None,
-) -> dict[str, Any]:
-    """What the template shows of damage."""
-    figures: dict[str, Plot] = {}
-    examples: list[Example] = []
-    if assessment is not None:
-        figures["curves"] = success_curves(assessment, places=places)
-        if assessment.comparison:
-            figures["damage"] = damage_intervals(assessment, places=places)
-        if settled:
-            figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
-        examples = nearest_examples(folder, ledger, assessment.distances)
-    return {
-        "assessment": assessment,
-        "no_damage": reason,
-        "findings": findings(assessment) if assessment else [],
-        "damage_figures": figures,
-        "settled": settled,
-        "size_columns": size_columns(assessment) if assessment else {},
-        "shares_at": shares_at,
-        "would": partial(what_would_decide, samples_left=assessment.samples_left if assessment else None),
-        "damage_name": damage_name(relative=assessment.relative) if assessment else "",
-        "examples": examples,
-        "example_models": list(assessment.distances.by_model)[:MAX_MODELS] if assessment else [],
     }
 
 
@@ -352,12 +318,6 @@ def _breaking(name: str) -> "Markup":
     from markupsafe import Markup, escape
 
     return escape(name).replace(",", Markup(",<wbr>"))
-
-
-def _amounts(estimate: Estimate | None) -> "Markup | str":
-    if estimate is None:
-        return "–"
-    return _stacked(money(estimate.value), f"[{money(estimate.low)}, {money(estimate.high)}]")
 
 
 def _stacked(value: str, interval: str) -> "Markup":

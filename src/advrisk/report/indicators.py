@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from advrisk.assess.damage.words import samples_that_decide
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import listed
@@ -20,7 +21,6 @@ from advrisk.report.indicator_figures import (
     sunburst,
     verdict_class,
 )
-from advrisk.report.summary import samples_that_decide
 from advrisk.risk.decision import Pair, ahead_of, alike
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM, Indicator

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advrisk.assess.certificate.records import CertificateAssessment
-from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted, cut
+from advrisk.core.names import cut
 from advrisk.core.numbers import size_text
+from advrisk.core.values import estimate_text
 from advrisk.ledger import Ledger
 from advrisk.render.markdown import markdown_lines
 from advrisk.render.marks import escaped
@@ -19,11 +19,9 @@ from advrisk.report.certificate_figures import p_text
 from advrisk.report.detection import on_left_out
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
-from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.indicator_figures import loss_interval
 from advrisk.report.indicators import drivers
 from advrisk.report.provenance import Provenance, provenance
-from advrisk.report.summary import damage_name, money, percent
 from advrisk.report.survival import median_text, number_text
 from advrisk.study import StudySpec
 
@@ -42,34 +40,13 @@ def report_markdown(folder: Path, ledger: Ledger, study: StudySpec | None, found
     lines += [escaped(brief(" ".join(about))), ""] if about else []
     for label, sentences in summary.parts():
         lines += [f"**{label}**", "", *(f"- {escaped(sentence)}" for sentence in sentences), ""]
-    for section in (_damage, _detection, _indicators, _survival, _certificates):
+    for one in found.built_in.values():
+        lines += markdown_lines(one.title, one.sections) if isinstance(one, Finding) else []
+    for section in (_detection, _indicators, _survival, _certificates):
         lines += section(found)
-    built_in = [one for one in found.built_in.values() if isinstance(one, Finding)]
-    for one in (*built_in, *found.answered):
+    for one in found.answered:
         lines += markdown_lines(one.title, one.sections)
     return "\n".join([*lines, *_made(made)])
-
-
-def _damage(found: Findings) -> list[str]:
-    damage = found.damage
-    if not isinstance(damage, DamageAssessment):
-        return []
-    number = damage_name(relative=damage.relative)
-    head = ["model", "verdict", *size_columns(damage), "clean accuracy", number]
-    if damage.cost is not None:
-        head.append("cost of an attacked input")
-    rows = []
-    for row in damage.models:
-        cells = [_name(row.model), _name(row.verdict)]
-        cells += [_share(shares_at(row, damage)[eps]) for eps in damage.thresholds]
-        cells.append(_share(row.clean_accuracy))
-        cells.append(_share(row.damage) if row.damage else _number(row.relative_damage))
-        rows.append([*cells, _amount(row.operational_risk)] if damage.cost is not None else cells)
-    held = damage.distances
-    about = f"{counted(len(held.samples), 'sample')}, {counted(len(held.arms), 'attack')}, {held.norm}"
-    conflicts = dict.fromkeys(text for pair in damage.pairs for text in pair.conflicts)
-    said = [*(f"- {escaped(brief(text))}" for text in conflicts), ""] if conflicts else []
-    return _section(f"Damage ({about})", head, rows, "tt" + "n" * (len(head) - 2)) + said
 
 
 def _detection(found: Findings) -> list[str]:
@@ -163,7 +140,7 @@ def _name(name: str) -> str:
 
 
 def _share(estimate: Estimate | None) -> str:
-    return percent(estimate)
+    return estimate_text(estimate, "share")
 
 
 def _number(estimate: Estimate | None) -> str:
@@ -174,7 +151,3 @@ def _any(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     return f"{number_text(estimate.value)} [{number_text(estimate.low)}, {number_text(estimate.high)}]"
-
-
-def _amount(estimate: Estimate | None) -> str:
-    return "–" if estimate is None else f"{money(estimate.value)} [{money(estimate.low)}, {money(estimate.high)}]"

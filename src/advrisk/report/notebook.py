@@ -3,7 +3,6 @@
 from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.compare.records import RunComparison
-from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate.records import GateResult
@@ -12,8 +11,9 @@ from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.notebook import html_block, html_table, notebook_html
-from advrisk.core.numbers import level_text, percent_text, size_text
+from advrisk.core.numbers import percent_text, size_text
 from advrisk.core.sections import Unanswered
+from advrisk.core.values import estimate_text
 from advrisk.ledger.searches import SearchRecord
 from advrisk.render.notebook import sections_html
 from advrisk.report.certificate_figures import p_text
@@ -21,14 +21,11 @@ from advrisk.report.certificates import certificate_headlines
 from advrisk.report.detection import fpr_name, on_arms, on_left_out, on_samples
 from advrisk.report.failures import caption, heading
 from advrisk.report.findings import Findings
-from advrisk.report.headline import headline, shares_at, size_columns
 from advrisk.report.indicators import risk_headline
 from advrisk.report.records import headlines
 from advrisk.report.search import search_words
-from advrisk.report.summary import damage_name, percent
 from advrisk.report.survival import doubt_words, median_text, number_text, survival_headline
 from advrisk.report.verdicts import Verdicts, comparison_verdicts, gate_verdicts
-from advrisk.risk.convergence import DAMAGE, Convergence
 
 _UNTOLD = "nobody asked"
 
@@ -36,27 +33,6 @@ for _question in QUESTIONS.values():
     notebook_html.register(_question.result)(
         lambda found, shown=_question.sections: sections_html(list(shown(found, ())))
     )
-
-
-@notebook_html.register
-def _(found: DamageAssessment) -> str:
-    rows = [
-        [
-            one.model,
-            *(percent(shares_at(one, found)[eps]) for eps in found.thresholds),
-            percent(one.clean_accuracy),
-            one.ranked_by if found.relative else percent(one.ranked_by),
-            one.verdict,
-        ]
-        for one in found.models
-    ]
-    columns = ["model", *size_columns(found), "clean accuracy", damage_name(relative=found.relative), "verdict"]
-    told = f"{len(found.distances.samples)} samples, {len(found.distances.arms)} arms, {found.distances.norm}"
-    notes = [f"{told}; intervals at {level_text(found.level)}. A better attack can only break more."]
-    if found.relative and found.comparison:
-        notes.append("Relative damage compares these models: with others the numbers change.")
-    notes += [*dict.fromkeys(text for pair in found.pairs for text in pair.conflicts), *found.part, *found.notes]
-    return html_block(headline(found), html_table(columns, rows), notes=notes)
 
 
 @notebook_html.register
@@ -73,18 +49,6 @@ def _verdicts(found: Verdicts) -> str:
     rows = [[case.name, case.word, case.value, "; ".join((case.reason, *case.beside))] for case in found.cases]
     table = html_table(["requirement", "verdict", "value", "why"], rows)
     return html_block(found.heading, table, notes=list(found.notes))
-
-
-@notebook_html.register
-def _(found: Convergence) -> str:
-    ends = sorted({0, len(found.n) // 2, len(found.n) - 1})
-    rows = []
-    for model in found.models:
-        band = found.bands[model][DAMAGE]
-        rows.append([model, *(f"{band.middle[k]:.3f} [{band.low[k]:.3f}, {band.high[k]:.3f}]" for k in ends)])
-    columns = ["model", *(f"n = {found.n[place]}" for place in ends)]
-    title = f"How {damage_name(relative=found.relative)} settles as samples are added"
-    return html_block(title, html_table(columns, rows), notes=[f"Medians and bands of {found.resamples} resamples."])
 
 
 @notebook_html.register
@@ -132,7 +96,7 @@ def _(found: SurvivalAssessment) -> str:
             median_text(one),
             one.tally.events,
             one.tally.censored,
-            percent(one.clean_accuracy),
+            estimate_text(one.clean_accuracy, "share"),
         ]
         for one in found.models
     ]
@@ -148,7 +112,7 @@ def _(found: CertificateAssessment) -> str:
         [
             one.model,
             f"{one.norm} {size_text(one.eps)}",
-            None if one.certificate is None else percent(one.certificate.worst.risk),
+            None if one.certificate is None else estimate_text(one.certificate.worst.risk, "share"),
             None if one.p is None else p_text(one.p),
             p_text(one.level),
             one.verdict,

@@ -11,7 +11,7 @@ from advrisk.ledger import Ledger
 from advrisk.render.page import page_figures
 from advrisk.report.certificates import certificate_content
 from advrisk.report.detection import detection_content
-from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
+from advrisk.report.figures import arm_heat_map
 from advrisk.report.findings import Findings, or_why
 from advrisk.report.html import arm_shares
 from advrisk.report.indicators import indicator_content
@@ -27,22 +27,14 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
     figures: dict[str, Plot] = {}
     models = [str(row["model"]) for row in ledger.query("SELECT model FROM models ORDER BY model").to_pylist()]
     places = model_places(models)
-    damage, _ = or_why(found.damage)
-    if damage is not None:
-        if damage.comparison:
-            figures["damage"] = damage_intervals(damage, places=places)
-        figures["curves"] = success_curves(damage, places=places)
-    if found.settled is not None:
-        settled = found.settled
-        figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
+    for one in found.built_in.values():
+        figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
     figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
     figures |= detection_content(*or_why(found.detection))["detection_figures"]
     figures |= indicator_content(*or_why(found.indicators), places=places)["indicator_figures"]
     figures |= survival_content(found.survival, places=places)["lasts_figures"]
     figures |= search_content(found.searches)["search_figures"]
     figures |= certificate_content(*or_why(found.certificates), places=places)["certificate_figures"]
-    for one in found.built_in.values():
-        figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
     return figures
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.headline import headline
+from advrisk.assess.damage.words import findings
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.protocol import Finding
 from advrisk.core.clock import time_of_making
@@ -22,10 +24,8 @@ from advrisk.report.answer import leading
 from advrisk.report.certificates import certificate_headlines
 from advrisk.report.executive import executive_summary
 from advrisk.report.findings import Findings
-from advrisk.report.headline import headline
 from advrisk.report.html import arm_shares
 from advrisk.report.provenance import provenance
-from advrisk.report.summary import findings
 from advrisk.report.survival import survival_headline
 from advrisk.report.verdicts import gate_verdicts
 from advrisk.study import StudySpec

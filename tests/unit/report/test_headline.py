@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from advrisk.report.summary import findings, what_would_decide
 
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.distances import Distances
@@ -17,7 +18,6 @@ from advrisk.report.answer import answer, leading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import headline, scenario_headline, size_columns
 from advrisk.report.notebook import notebook_html
-from advrisk.report.summary import findings, what_would_decide
 from advrisk.risk.conflicts import Stated
 from advrisk.risk.decision import Pair
 from advrisk.risk.evasion import threshold

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from advrisk.report.summary import what_would_decide
 
 from advrisk.assess.damage.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
 from advrisk.assess.damage.conflicts import conflict_text
@@ -12,7 +13,6 @@ from advrisk.assess.damage.distances import smallest_distances
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
 from advrisk.report.headline import headline, how_bad
-from advrisk.report.summary import what_would_decide
 from advrisk.risk.conflicts import Order, Stated, TieValues
 from advrisk.risk.convergence import MEAN, SMALLEST
 from advrisk.risk.damage import DamageComparison
