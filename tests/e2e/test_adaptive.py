@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from advrisk.report.summary import findings
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from advrisk import Run, Study
+from advrisk.assess.damage.words import findings
 from advrisk.core.errors import StudyError
 from advrisk.run.walk_back import LINE
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from advrisk.report.examples import Example, nearest_examples
 from pyarrow import fs
 
 from advrisk import Run, Study
+from advrisk.assess.damage.examples import Example, nearest_examples
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger import Ledger, readable_storage, table_from, writable_storage
 from advrisk.ledger.maintenance.compacting import compact

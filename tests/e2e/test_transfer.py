@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from advrisk.report.summary import findings
 from safetensors.torch import load_file
 
 from advrisk import Run, Study
+from advrisk.assess.damage.words import findings
 from advrisk.core.errors import StudyError
 from advrisk.ledger.inputs import cell_inputs, read_inputs
 from advrisk.ledger.maintenance.deleting import delete_inputs

@@ -42,13 +42,13 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
 
 
 def _printed(section: Section, *, details: bool) -> bool:
-    """Whether a terminal shows anything of a section."""
+    """Whether a terminal has anything to show of a section."""
     match section:
         case Group():
             held = section.sections if details else unfolded(section.sections)
             return any(_printed(one, details=details) for one in held)
         case Text():
-            return details or not section.how
+            return not section.how  # which says how to read what stands beside it
         case Table():
             return bool(section.rows)
         case _:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advrisk.cli.findings import show_convergence, show_damage, show_rows
+from advrisk.cli.findings import show_damage, show_rows
 from advrisk.ledger.views import ALL
 
 ASKED = {"norm": "l2", "arms": ["pgd*"], "thresholds": [0.1], "evasion": None, "detector": None}
@@ -46,7 +46,6 @@ class Part:
     ("what", "show", "given"),
     [
         ("damage", lambda run: show_damage(run, ASKED, **PAID, **SHOWN), ASKED | PAID),
-        ("convergence", lambda run: show_convergence(run, ASKED, **SHOWN), ASKED),
         ("arms", lambda run: show_rows(run, run.arms(arms=["pgd*"]), as_json=True), {"arms": ["pgd*"]}),
         ("models", lambda run: show_rows(run, run.models(), as_json=True), {}),
     ],

@@ -66,7 +66,7 @@ def _how(found: Convergence) -> tuple[str, ...]:
     share = percent_text(found.band[1] - found.band[0])
     return (
         f"Each number as samples are added: the median of {found.resamples} random draws of so many samples, and the "
-        f"band that holds {share} of them.",
+        f"band that holds {share} of them. "
         "The minimal adversarial distance can only fall: it rests on a single sample, however many there are.",
     )
 

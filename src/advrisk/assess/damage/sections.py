@@ -69,11 +69,9 @@ def _how(found: DamageAssessment) -> tuple[str, ...]:
         else "Robust accuracy is the share of samples that are correct and that no attack broke within that size."
     )
     return (
-        f"Least damage first. Brackets hold {level_text(found.level)} intervals.",
-        share,
-        "“Of it clean error” is the part of the damage that comes from samples incorrect from the start.",
-        "A model is called undecided when the interval of its difference to another one contains zero, or when two "
-        "numbers disagree.",
+        f"Least damage first. Brackets hold {level_text(found.level)} intervals. {share} “Of it clean error” is the "
+        "part of the damage that comes from samples incorrect from the start. A model is called undecided when the "
+        "interval of its difference to another one contains zero, or when two numbers disagree.",
     )
 
 
@@ -160,16 +158,15 @@ def _pairwise(found: DamageAssessment) -> Iterator[Section]:
 
 
 def _curves(found: DamageAssessment, places: Places) -> Iterator[Section]:
-    how = [
+    how = (
         "For every size of perturbation, the share of samples that some attack broke within that size. A curve further "
         "right and lower is a model that is harder to break."
-    ]
+    )
     if found.comparison:
-        taken = (
-            " Without a detector it is taken from the compared models themselves, which is why the damage is relative."
-        )
-        how.append(f"Ψ is the share of perturbations of that size that go undetected.{taken if found.relative else ''}")
-    yield Text(tuple(how), how=True)
+        how += " Ψ is the share of perturbations of that size that go undetected."
+    if found.comparison and found.relative:
+        how += " Without a detector it comes from the compared models themselves, so the damage is relative."
+    yield Text((how,), how=True)
     about = "Share of samples broken against the size of the perturbation, one curve per model."
     yield Figure("Samples broken by size", success_curves(found, places=places), about)
 
