@@ -31,7 +31,7 @@ def sections(found: DamageAssessment, models: Sequence[str] = ()) -> Iterator[Se
     yield Text(tuple(findings(found, pairs=found.decided)))
     if found.comparison:
         about = "Damage of each model with its interval; the same numbers stand in the table above."
-        yield Figure("Damage with intervals", damage_intervals(found, places=places), about)
+        yield Figure("Intervals", damage_intervals(found, places=places), about)
     if len(found.pairs) > 1 or (found.pairs and not found.decided):
         yield Group("Pairwise comparison", tuple(_pairwise(found)), folded=found.decided)
     yield Group("How much it takes to break each model", tuple(_curves(found, places)))

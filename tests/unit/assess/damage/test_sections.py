@@ -126,7 +126,7 @@ def test_figures_and_tables_have_names_of_their_own() -> None:
     found = list(sections(assessed(**OPEN), ["adv", "other", "std"]))
     refuse_twins(found)
     figures = [one for one in every(found) if isinstance(one, Figure)]
-    assert [one.key for one in figures] == ["damage_with_intervals", "samples_broken_by_size"]
+    assert [one.key for one in figures] == ["intervals", "samples_broken_by_size"]
     one_model = [one.key for one in every(list(sections(behind_a_detector(curve=False)))) if isinstance(one, Figure)]
     assert one_model == [one.key for one in figures], "behind a detector a model has damage of its own"
     alone = sections(assessed({"adv": 50}, {"adv": 8}))
