@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,8 +14,8 @@ from advrisk.core.names import one_line
 from advrisk.core.sections import Cell, Column, Group, Headline, Section, Table, Text, Value, unfolded
 from advrisk.core.values import value_lines
 
-_PROSE = 18  # characters that a column of prose has at least
 _BETWEEN = 3  # characters that a column takes beside what stands in it
+_WRAPPED = 16  # characters of a line at least
 _KEPT = "\u00a0"  # a blank at which no line ends
 _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 
@@ -34,25 +34,25 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
                 _print_text(one, console)
             case Table():
                 _print_table(one if details else one.brief, console)
-            case Group() if _printed(one, details=details):
-                indented(console, one.title, by=0, style="bold")
+            case Group() if _has_words(one, details=details):
+                if one.title:
+                    indented(console, one.title, by=0, style="bold")
                 print_sections(one.sections, console, details=details)
             case _:
                 pass
 
 
-def _printed(section: Section, *, details: bool) -> bool:
-    """Whether a terminal has anything to show of a section."""
+def _has_words(section: Section, *, details: bool) -> bool:
+    """Whether there is something for a terminal, besides how to read what only pages show."""
     match section:
         case Group():
             held = section.sections if details else unfolded(section.sections)
-            return any(_printed(one, details=details) for one in held)
-        case Text():
-            return not section.how  # which says how to read what stands beside it
+            return any(_has_words(one, details=details) for one in held)
         case Table():
             return bool(section.rows)
-        case _:
-            return isinstance(section, Headline)
+        case Text():
+            return not section.how
+    return isinstance(section, Headline)
 
 
 def _print_text(text: Text, console: Console) -> None:
@@ -70,20 +70,20 @@ def _print_table(table: Table, console: Console) -> None:
         ["\n".join(_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
-    prose = [place for place, column in enumerate(table.columns) if place and column.kind == "text"]
-    print_fitting(console, [column.heading for column in table.columns], rows, prose=prose)
+    wrapped = {place for place, column in enumerate(table.columns) if place and column.kind == "text"}
+    print_fitting(console, [column.heading for column in table.columns], rows, wrapped=wrapped)
     for note in table.notes:
         indented(console, f"· {note}", by=0)
 
 
 def print_fitting(
-    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, prose: Collection[int] = ()
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Container[int] = ()
 ) -> None:
-    """Print a table in which no line of a cell is broken, headings and columns of `prose` by words at most; or blocks,
+    """Print a table in which no line of a cell is broken, but headings and `wrapped` columns by words; or blocks,
     headed by the first cell."""
     wanted = [max(map(_longest, cells)) for cells in zip(columns, *rows, strict=True)]
     needed = [
-        max(_longest_word(name), *(_needed(cell, prose=place in prose) for cell in cells))
+        max([_longest_word(name), *(_narrowest(cell) if place in wrapped else _longest(cell) for cell in cells)])
         for place, (name, *cells) in enumerate(zip(columns, *rows, strict=True))
     ]
     spare = console.width - sum(needed) - _BETWEEN * len(columns)
@@ -91,12 +91,13 @@ def print_fitting(
         _print_blocks(console, columns, rows)
         return
     table = new_table(*columns)
-    for place in sorted(range(len(columns)), key=lambda place: place not in prose):
-        wider = min(spare, wanted[place] - needed[place])
-        table.columns[place].width = needed[place] + wider
-        spare -= wider
+    for place in sorted(range(len(columns)), key=lambda place: place not in wrapped):  # room for text first
+        more = min(spare, wanted[place] - needed[place])
+        table.columns[place].width = needed[place] + more
+        spare -= more
     for row in rows:
-        table.add_row(*plain_cells(row))
+        cells = zip(row, table.columns, strict=True)
+        table.add_row(*plain_cells([_folded(cell, column.width or console.width) for cell, column in cells]))
     console.print(table)
 
 
@@ -106,7 +107,7 @@ def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
     No line ends between a number and its unit, or within an interval.
     """
     wrapped = textwrap.fill(
-        _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%")),
+        _kept(text),
         console.width,
         initial_indent=" " * by,
         subsequent_indent=" " * (by + 2),
@@ -115,6 +116,22 @@ def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
     )
     shown = RichText(printable(wrapped.replace(_KEPT, " ")), style=style)
     console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _kept(text: str) -> str:
+    """Text in which a number and its unit, and an interval, are one word."""
+    return _INTERVAL.sub(f"\\1{_KEPT}", text.replace(" %", f"{_KEPT}%"))
+
+
+def _folded(cell: str, width: int) -> str:
+    """A cell in lines of that width, broken by words."""
+    lines = (
+        textwrap.wrap(_kept(line), width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False)
+        if len(line) > width
+        else [line]
+        for line in cell.split("\n")
+    )
+    return "\n".join(part.rstrip(" ") for parts in lines for part in parts).replace(_KEPT, " ")
 
 
 def new_table(*columns: str) -> RichTable:
@@ -146,21 +163,22 @@ def _longest(text: str) -> int:
 
 
 def _longest_word(text: str) -> int:
-    return max(map(len, text.split()), default=0)
+    return max(map(len, re.split("[ \n]+", _kept(text))))
 
 
-def _needed(cell: str, *, prose: bool) -> int:
-    """How wide a column must be for a cell."""
-    return max(_longest_word(cell), min(_longest(cell), _PROSE)) if prose else _longest(cell)
+def _narrowest(text: str) -> int:
+    """The width that a text needs which may be wrapped."""
+    return max(_longest_word(text), min(_longest(text), _WRAPPED))
 
 
 def _print_blocks(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for head, *cells in rows:
-        indented(console, head, by=2)
+        deep = len(head) - len(head.lstrip(" "))  # of a branch of a tree
+        indented(console, _in_one_line(head.lstrip(" ")), by=2 + deep)
         named = (f"{name}: {_in_one_line(cell)}" for name, cell in zip(columns[1:], cells, strict=True))
-        indented(console, "; ".join(named), by=4)
+        indented(console, "; ".join(named), by=4 + deep)
 
 
 def _in_one_line(cell: str) -> str:
     """The interval of a number stands behind it."""
-    return cell.replace("\n[", " [").replace("\n", ", ")
+    return re.sub(r"\n *", ", ", cell.replace("\n[", " ["))

@@ -1,5 +1,6 @@
 """Failure modes as one picture: clean inputs beside those that made the model err, with captions."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.core.errors import RunError
 from advrisk.core.files import whole_file
-from advrisk.core.pictures import Bounds, drawn
+from advrisk.core.pictures import Bounds, png
 from advrisk.ledger.storage import Storage
 from advrisk.report.failures import Array, Exhibit, Sheet, contact_sheets
 
@@ -67,7 +68,7 @@ def _drawn(sheets: Sequence[Sheet]) -> Any:
 def _thumbnail(x: Array, bounds: Bounds) -> Any:
     from PIL import Image
 
-    image = drawn(x, bounds).convert("RGB")
+    image = Image.open(io.BytesIO(png(x, bounds))).convert("RGB")
     scale = _SIDE / max(image.size)
     width, height = (max(1, round(side * scale)) for side in image.size)
     return image.resize((width, height), Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)

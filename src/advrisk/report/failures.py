@@ -13,7 +13,7 @@ from advrisk.assess.failures.modes import Failure, FailureMode, FailureModes
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
-from advrisk.core.pictures import UNIT, Bounds, drawn, png
+from advrisk.core.pictures import UNIT, Bounds, png
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.ledger.storage import Storage
 from advrisk.report.indicator_figures import loss_interval
@@ -53,8 +53,8 @@ class Exhibit:
     @property
     def pictures(self) -> tuple[str, ...]:
         """Addresses of the clean and the perturbed picture, as far as they are known."""
-        images = [drawn(x, self.bounds) for x in (self.original, self.perturbed) if x is not None and is_image(x)]
-        return tuple(f"data:image/png;base64,{b64encode(png(image)).decode()}" for image in images)
+        images = [png(x, self.bounds) for x in (self.original, self.perturbed) if x is not None and is_image(x)]
+        return tuple(f"data:image/png;base64,{b64encode(image).decode()}" for image in images)
 
     @property
     def n_changed(self) -> int:

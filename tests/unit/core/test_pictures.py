@@ -1,34 +1,33 @@
-"""Inputs as images: bounds are black and white, and images stand side by side."""
+"""Inputs as images: what is black, what is white, and what is no image."""
 
 import io
+from typing import Any
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from advrisk.core.pictures import beside, drawn, png
+from advrisk.core.pictures import is_image, png
 
 
-def levels(data: bytes) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(data)))
+def levels(data: bytes) -> Any:
+    return np.asarray(Image.open(io.BytesIO(data))).tolist()
 
 
-def test_bounds_are_black_and_white() -> None:
+def test_bounds_are_black_and_white_and_nothing_goes_beyond() -> None:
     x = np.array([[[-1.0, 0.0], [1.0, 3.0]]])
-    assert levels(png(drawn(x, (np.array(-1.0), np.array(1.0))))).tolist() == [[0, 128], [255, 255]]
+    assert levels(png(x, (np.array(-1.0), np.array(1.0)))) == [[0, 128], [255, 255]]
     coloured = np.stack([np.zeros((2, 2)), np.ones((2, 2)), np.full((2, 2), 0.5)])
-    assert levels(png(drawn(coloured)))[0, 0].tolist() == [0, 255, 128]
+    assert levels(png(coloured))[0][0] == [0, 255, 128]
 
 
 def test_a_feature_that_cannot_vary_is_drawn() -> None:
-    assert levels(png(drawn(np.full((1, 1, 1), 5.0), (np.full((1, 1, 1), 5.0), np.full((1, 1, 1), 5.0))))).tolist() == [
-        [0]
-    ]
+    five = np.full((1, 2, 2), 5.0)
+    assert levels(png(five, (five, five))) == [[0, 0], [0, 0]]
 
 
-def test_images_stand_side_by_side_with_nothing_between() -> None:
-    white, black = drawn(np.ones((1, 4, 28))), drawn(np.zeros((1, 4, 28)))
-    found = levels(png(beside([white, black])))
-    assert found.shape == (4, 28 + 2 + 28, 4)
-    assert found[0, 0].tolist() == [255, 255, 255, 255]
-    assert found[0, 28, 3] == found[0, 29, 3] == 0, "transparent"
-    assert found[0, 30].tolist() == [0, 0, 0, 255]
+@pytest.mark.parametrize(
+    ("shape", "image"), [((1, 8, 8), True), ((3, 8, 8), True), ((2, 8, 8), False), ((8,), False), ((1, 1, 9), False)]
+)
+def test_only_gray_and_coloured_inputs_are_images(shape: tuple[int, ...], image: bool) -> None:
+    assert is_image(np.zeros(shape)) is image

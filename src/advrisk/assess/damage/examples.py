@@ -8,13 +8,14 @@ import numpy as np
 
 from advrisk.assess.damage.distances import Distances
 from advrisk.core.errors import LedgerError
-from advrisk.core.pictures import Array, Bounds, beside, drawn, png
+from advrisk.core.pictures import Array, Bounds, png
 from advrisk.core.tables import Row
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.ledger.storage import Storage
 
 MAX_MODELS = 8
+_GAP = 14  # of the width of an image, the share between two
 # Of attempts that are equally near, always the same one: a report of the same rows has the same bytes.
 _SMALLEST = """
     SELECT o.model, o.sample, s.label, s.shard, d_{norm} AS distance, o.cell, o.arm, o.prediction, o.confidence
@@ -91,10 +92,9 @@ def _example(storage: Storage, sample: str, hits: Sequence[Row], others: Mapping
     attacked = []
     for hit in hits:
         adversarial = _input(storage.fetch(cell_inputs(storage.folder, hit["cell"])), sample)
-        both = beside([drawn(adversarial, bounds), drawn(_amplified(adversarial - original))])
         told = {name: hit[name] for name in ("model", "prediction", "confidence", "distance", "arm")}
-        attacked.append(Attacked(png=png(both), **told))
-    return Example(sample, hits[0]["label"], png(drawn(original, bounds)), tuple(attacked), others)
+        attacked.append(Attacked(png=png(_with_change(adversarial, original, bounds)), **told))
+    return Example(sample, hits[0]["label"], png(original, bounds), tuple(attacked), others)
 
 
 def _input(path: Path, sample: str) -> Array:
@@ -102,6 +102,14 @@ def _input(path: Path, sample: str) -> Array:
     if sample not in inputs:
         raise LedgerError(f"{path}: the input of {sample} was deleted")
     return inputs[sample]
+
+
+def _with_change(adversarial: Array, original: Array, bounds: Bounds) -> Array:
+    """An adversarial example and, beside it, the change, from 0 (black) to 1."""
+    low, high = bounds
+    shown = (adversarial - low) / np.where(high > low, high - low, 1.0)
+    gap = np.ones((*shown.shape[:2], max(1, shown.shape[2] // _GAP)))
+    return np.concatenate([shown, gap, _amplified(adversarial - original)], axis=2)
 
 
 def _amplified(delta: Array) -> Array:
