@@ -93,6 +93,8 @@ def test_prose_is_broken_by_words_before_a_table_becomes_blocks():
     assert not any("verdict: " in line for line in narrow), "still a table"
     assert not any(verdict in line for line in narrow)
     assert any("pgd trained" in line for line in narrow), "names are not broken"
+    begun = [line[len(" pgd trained   ") :] for line in narrow[4:-1]]
+    assert [line.startswith(" ") for line in begun] == [False] * len(begun), "no line of a text is indented"
     assert any("verdict: " in line for line in lines(40))
 
 

@@ -91,8 +91,9 @@ def _fields(found: DamageAssessment) -> Iterator[Field]:
     yield Column("clean accuracy", "share"), lambda row: row.clean_accuracy
     if any(row.clean_rejection for row in found.models):
         yield Column("clean inputs refused", "share"), lambda row: row.clean_rejection
-    yield Column(damage_name(relative=found.relative), kind), lambda row: row.ranked_by
-    yield Column("of it clean error", kind, detail=True), lambda row: row.clean_error_part
+    if found.comparison:
+        yield Column(damage_name(relative=found.relative), kind), lambda row: row.ranked_by
+        yield Column("of it clean error", kind, detail=True), lambda row: row.clean_error_part
     if found.detector is not None:
         yield from _detector_fields(found)
     if any(row.by_people for row in found.models):
@@ -100,7 +101,7 @@ def _fields(found: DamageAssessment) -> Iterator[Field]:
     if found.cost is not None:
         yield Column("cost of an attacked input", "amount"), lambda row: row.operational_risk
     if any(row.probability_best is not None for row in found.models):
-        yield Column("probability of being best", "share"), lambda row: row.probability_best
+        yield Column("probability of being best", "share", detail=True), lambda row: row.probability_best
     yield (
         Column("minimal adversarial distance", "magnitude", detail=True),
         lambda row: row.minimal_size.value if row.minimal_size else None,
