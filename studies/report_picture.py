@@ -40,8 +40,9 @@ def photograph(report: Path, target: Path = PICTURE) -> Path:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=_FLAGS)
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.goto(report.resolve().as_uri())
-        page.wait_for_selector("#table .main-svg")
-        height = page.evaluate("document.querySelector('#table').getBoundingClientRect().bottom")
+        page.wait_for_selector("#damage .main-svg")
+        last = "document.querySelector('[data-figure=\"damage intervals\"]')"
+        height = page.evaluate(f"{last}.getBoundingClientRect().bottom")
         taken = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height + 16})
         browser.close()
     with Image.open(io.BytesIO(taken)) as picture, whole_file(target) as file:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from advrisk import Run, Study
+from advrisk.assess.damage.words import findings
 from advrisk.core.errors import StudyError
-from advrisk.report.summary import findings
 from advrisk.run.walk_back import LINE
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

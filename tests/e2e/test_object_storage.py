@@ -13,6 +13,7 @@ import pytest
 from pyarrow import fs
 
 from advrisk import Run, Study
+from advrisk.assess.damage.examples import Example, nearest_examples
 from advrisk.core.errors import LedgerError, RunError
 from advrisk.ledger import Ledger, readable_storage, table_from, writable_storage
 from advrisk.ledger.maintenance.compacting import compact
@@ -21,7 +22,6 @@ from advrisk.ledger.rewriting import read_tables
 from advrisk.ledger.segments import publish, segment_folders
 from advrisk.ledger.sync import lease, pull, remote
 from advrisk.ledger.sync.copies import copy_folder
-from advrisk.report.examples import Example, nearest_examples
 
 from .conftest import study_of
 from .servers import get, keys, put, s3_served, zips

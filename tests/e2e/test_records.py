@@ -250,18 +250,18 @@ class TestFigures:
     def test_they_are_those_of_the_report(self, everything: Run, little: Run) -> None:
         figures = everything.figures()
         page = everything.report().read_text(encoding="utf-8")
-        assert {"damage", "curves", "arms", "survival survival_curves"} < set(figures)
+        assert {"damage intervals", "damage samples_broken_by_size", "arms", "survival survival_curves"} < set(figures)
         for name, figure in figures.items():
             assert json.dumps(name) in page, name
             assert name == name.strip(), name
             assert not re.search(r"\brisk\d", name), name
             assert figure.to_dict()["data"], name
-        (estimate,) = [one.x[0] for one in figures["damage"].data if one.y[0] == "plain"]
+        (estimate,) = [one.x[0] for one in figures["damage intervals"].data if one.y[0] == "plain"]
         assert estimate == everything.damage().estimates["plain"].value
-        assert everything.figure("damage") == figures["damage"]
-        with pytest.raises(RiskError, match="no figure called 'damge'; did you mean 'damage'"):
-            everything.figure("damge")
-        assert "damage" not in little.figures()
+        assert everything.figure("damage intervals") == figures["damage intervals"]
+        with pytest.raises(RiskError, match="no figure called 'damage interval'; did you mean 'damage intervals'"):
+            everything.figure("damage interval")
+        assert "damage intervals" not in little.figures()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::sqlalchemy.exc.SADeprecationWarning")

@@ -45,16 +45,16 @@ def test_the_report_draws_and_stays_offline(browser: Any, report: Path) -> None:
     for link in visit.page.locator("nav a").all():
         link.click()
         assert visit.page.locator(link.get_attribute("href")).is_visible()
-    images = visit.page.locator(".examples img")
-    assert images.count() >= 2
-    assert visit.page.evaluate("[...document.images].every(image => image.naturalWidth === 8)")
+    assert visit.page.locator("#damage .sheet img").count() >= 2
+    # of 8 pixels, alone or beside the amplified change
+    assert visit.page.evaluate("[...document.images].every(image => [8, 8 + 1 + 8].includes(image.naturalWidth))")
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
     assert visit.complaints == []
     assert visit.left_the_machine() == []
 
 
 def test_the_table_shows_what_the_api_says(browser: Any, report: Path, run: Run) -> None:
-    text = Visit(browser, report).page.inner_text("#table")
+    text = Visit(browser, report).page.inner_text("#damage")
     for row in run.damage().models:
         assert row.model in text
         assert f"{row.relative_damage.value:.3f}" in text
@@ -114,6 +114,6 @@ def test_strings_from_outside_are_text(browser: Any, tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
     import_outcomes(tmp_path / "theirs.parquet", tmp_path / "run", norm="linf")
     visit = Visit(browser, Run.open(tmp_path / "run").report())
-    assert {*NAMES, "other"} <= {cell.text_content() for cell in visit.page.locator("#table tbody th").all()}
+    assert {*NAMES, "other"} <= {cell.text_content() for cell in visit.page.locator("#damage tbody th").all()}
     assert visit.complaints == []
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1200

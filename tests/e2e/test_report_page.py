@@ -27,8 +27,8 @@ in_browser = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
 ]
 SECTIONS = [
-    *("summary", "table", "curves", "settling", "detection", "indicators", "failures", "survival", "certificate"),
-    *("arms", "attacks", "examples", "health", "provenance"),
+    *("summary", "damage", "convergence", "detection", "indicators", "failures", "survival", "certificate"),
+    *("attacks", "arms", "health", "provenance"),
 ]
 LONG = "n" * 10_000
 MODELS = {
@@ -200,7 +200,7 @@ class TestInBrowser:
     def test_a_phone_shows_what_is_asked_of_every_model(self, browser: Any, report: Path, run: Run) -> None:
         page = Visit(browser, report, width=390).page
         inside = "all => all.every(one => one.getBoundingClientRect().right <= innerWidth)"
-        table = page.locator("#table table").first
+        table = page.locator("#damage table").first
         shown = table.inner_text()
         for row in run.damage().models:
             assert all(f"{100 * ratio.value:.1f} %" in shown for ratio in row.success_ratio.values())
@@ -227,13 +227,13 @@ class TestInBrowser:
     def test_figures_and_tables_hand_out_their_data(self, browser: Any, report: Path, run: Run) -> None:
         visit = Visit(browser, report)
         found = run.damage()
-        head, *lines = saved(visit, visit.page.get_by_label("figure damage"))
+        head, *lines = saved(visit, visit.page.get_by_label("figure damage intervals"))
         assert head == ["series", "relative damage (less is better)", "up", "low", "high"]
         told = {line[0]: [float(line[place]) for place in (1, 3, 4)] for line in lines}
         for row in found.models:
             estimate = row.relative_damage
             assert told[row.model] == pytest.approx([estimate.value, estimate.low, estimate.high])
-        head, *lines = saved(visit, visit.page.get_by_label("figure curves"))
+        head, *lines = saved(visit, visit.page.get_by_label("figure damage samples_broken_by_size"))
         steps = [(float(line[1]), float(line[2])) for line in lines if line[0] == "plain"]
         distances = found.distances.by_model["plain"]
         assert all(share == pytest.approx((distances <= size).mean()) for size, share in steps)
@@ -241,11 +241,11 @@ class TestInBrowser:
         assert head == ["across", "up", "value"]
         shares = {(row["model"], row["arm"]): row["share"] for row in run.arms()}
         assert {(line[0], line[1]): float(line[2]) for line in lines} == pytest.approx(shares)
-        head, *lines = saved(visit, visit.page.get_by_label("Decision table: damage of every model"))
+        head, *lines = saved(visit, visit.page.get_by_label("download Decision table, linf"))
         assert [line[0] for line in lines] == [row.model for row in found.models]
         assert head[:3] == ["model", "verdict", "robust accuracy at 0.1"]
         texts = visit.page.evaluate(EVERY_BUTTON)
-        assert len(texts) == visit.page.locator(".figure, table:not(.examples)").count()
+        assert len(texts) == visit.page.locator(".figure, table").count()
         for text in texts:
             lines = list(csv.reader(io.StringIO(text)))
             assert len(lines) > 1
@@ -260,8 +260,8 @@ class TestInBrowser:
         assert [link.get_attribute("href") for link in page.locator("nav a").all()] == [f"#{one}" for one in SECTIONS]
         unfold(visit)
         names = set(MODELS.values())
-        assert names <= set(page.locator("#table tbody th").all_text_contents())
-        for section in ("detection", "indicators", "survival", "certificate", "examples", "provenance"):
+        assert names <= set(page.locator("#damage tbody th").all_text_contents())
+        for section in ("damage", "convergence", "detection", "indicators", "survival", "certificate", "provenance"):
             text = page.locator(f"#{section}").text_content()
             assert all(name in text for name in names), section
         assert ARM in page.locator("#attacks tbody").first.text_content()
@@ -282,7 +282,7 @@ class TestInBrowser:
     @pytest.mark.slow
     def test_what_hovers_over_figures_is_text_too(self, browser: Any, hostile: Run) -> None:
         page = Visit(browser, hostile.report()).page
-        for name in ("curves", "damage", "arms", "survival survival_curves"):
+        for name in ("damage samples_broken_by_size", "damage intervals", "arms", "survival survival_curves"):
             place = page.locator(f"[data-figure='{name}']")
             place.scroll_into_view_if_needed()
             box = place.locator(".nsewdrag").first.bounding_box()
@@ -292,7 +292,7 @@ class TestInBrowser:
                     page.wait_for_timeout(30)
                     assert page.locator(".hoverlayer a").count() == 0
                     assert "undefined" not in page.locator(".hoverlayer").first.text_content()
-        legend = page.locator("[data-figure='curves'] .legendtext").all_text_contents()
+        legend = page.locator("[data-figure='damage samples_broken_by_size'] .legendtext").all_text_contents()
         assert any(text.startswith("=cmd|'/C calc'!A0 <") for text in legend)
         assert any("<img" in text for text in legend)
 
@@ -301,9 +301,9 @@ class TestInBrowser:
         visit = Visit(browser, hostile.report())
         cells = set()
         for label in (
-            "figure damage",
-            "figure curves",
-            "Decision table: damage of every model",
+            "figure damage intervals",
+            "figure damage samples_broken_by_size",
+            "download Decision table, linf",
             "Models, with digests",
         ):
             cells |= {cell for line in saved(visit, visit.page.get_by_label(label)) for cell in line}

@@ -11,12 +11,12 @@ import torch
 from safetensors.torch import load_file
 
 from advrisk import Run, Study
+from advrisk.assess.damage.words import findings
 from advrisk.core.errors import StudyError
 from advrisk.ledger.inputs import cell_inputs, read_inputs
 from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.parts import REGISTRIES
 from advrisk.parts.models.small import SmallCnn
-from advrisk.report.summary import findings
 from advrisk.run.walk_back import LINE
 from advrisk.testing.ledgers import outcome_rows
 

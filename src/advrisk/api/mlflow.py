@@ -3,6 +3,7 @@
 MLflow is an extra and is imported when it is used. One run of ours is one run of MLflow, found again by a tag.
 """
 
+import math
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,9 +19,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from advrisk.api.certificates import FOLDER
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
+from advrisk.core.estimate import NamedEstimate
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report import Findings, write_report
-from advrisk.report.numbers import number_name
 from advrisk.report.records import findings_record, lasting, write_json
 
 if TYPE_CHECKING:
@@ -73,19 +74,19 @@ def run_identity(record: Mapping[str, Any]) -> str:
     return digest(lasting(record))
 
 
-def metrics(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def metrics(numbers: Iterable[NamedEstimate]) -> dict[str, float]:
     """Every estimate as three numbers: `damage.plain`, `damage.plain.low`, `damage.plain.high`.
 
     An end that is infinite is left out. Letters that MLflow does not take become `_`; names that are too long, or
     would then be alike, end in a few digits that tell them apart.
     """
-    rows = list(rows)
-    names = metric_names([number_name(dict(row)) for row in rows])
+    numbers = list(numbers)
+    names = metric_names([one.name for one in numbers])
     told = {}
-    for name, row in zip(names, rows, strict=True):
+    for name, one in zip(names, numbers, strict=True):
         for end, key in (("value", name), ("low", f"{name}.low"), ("high", f"{name}.high")):
-            if abs(row[end]) < float("inf"):
-                told[key] = float(row[end])
+            if math.isfinite(limit := getattr(one.estimate, end)):
+                told[key] = float(limit)
     return told
 
 
@@ -109,7 +110,8 @@ def _log(client: Any, run_id: str, run: "Run", found: Findings, record: Mapping[
     from mlflow.entities import Metric, Param
 
     now = round(time() * 1000)
-    numbers = iter([Metric(name, value, now, 0) for name, value in metrics(found.rows()).items()])
+    told = metrics(number for one in found.answered for number in one.quantities)
+    numbers = iter([Metric(name, value, now, 0) for name, value in told.items()])
     client.log_batch(run_id, params=[Param(name, value) for name, value in _short(_params(record)).items()])
     while batch := list(islice(numbers, _BATCH)):
         client.log_batch(run_id, metrics=batch)

@@ -10,6 +10,9 @@ from advrisk.assess.certificate import sections as certificate
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.compare import sections as compare
 from advrisk.assess.compare.records import RunComparison
+from advrisk.assess.convergence import sections as convergence
+from advrisk.assess.damage import sections as damage
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.detection import sections as detection
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.failures import sections as failures
@@ -24,6 +27,7 @@ from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
 from advrisk.ledger.searches import SearchRecord
+from advrisk.risk.convergence import Convergence
 
 
 def _none(_: Any) -> Iterable[NamedEstimate]:
@@ -54,6 +58,8 @@ QUESTIONS: Mapping[str, Question] = {
     "detection": Question(detection.TITLE, DetectionAssessment, detection.sections, detection.quantities),
     "indicators": Question(indicators.TITLE, IndicatorAssessment, indicators.sections, indicators.quantities),
     "failures": Question(failures.TITLE, FailureModes, failures.sections, several=True),
+    "damage": Question(damage.TITLE, DamageAssessment, damage.sections, damage.quantities),
+    "convergence": Question(convergence.TITLE, Convergence, convergence.sections),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }
 # Of two runs, so no part of the report of one.

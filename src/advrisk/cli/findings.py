@@ -1,11 +1,11 @@
-"""Damage, its convergence, attacks, arms and models: ask the run, then print or write the answer."""
+"""Damage, arms and models: ask the run, then print or write the answer."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from advrisk.api import Run
-from advrisk.cli.damage import print_convergence, print_damage, print_selection
-from advrisk.cli.lines import print_part, show_result, shown_part
+from advrisk.cli.damage import print_damage, print_selection
+from advrisk.cli.lines import print_part, show_result
 from advrisk.core.plain import json_text
 from advrisk.core.sections import Table
 from advrisk.render.terminal import print_sections
@@ -15,30 +15,30 @@ Asked = Mapping[str, Any]  # norm, arms, thresholds, evasion and detector
 
 
 def show_damage(
-    run: Run, asked: Asked, *, cost: float | None, answers: str | None, out_csv: str | None, as_json: bool
+    run: Run,
+    asked: Asked,
+    *,
+    cost: float | None,
+    answers: str | None,
+    details: bool = False,
+    out_csv: str | None,
+    as_json: bool,
 ) -> None:
-    """Damage and what belongs to it."""
+    """Damage, below what the evidence names."""
     part = run.part(**asked, cost=cost, answers=answers)
     chosen = part.select()
     about = {"filter": run.view.as_dict()} if run.view else {}
     if chosen.damage is None and chosen.scenarios and out_csv is None:  # corruptions alone
-        print(json_text(chosen.as_dict() | about)) if as_json else print_selection(chosen)
+        print(json_text(chosen.as_dict() | about)) if as_json else print_selection(chosen, details=details)
         return
     found = chosen.damage or part.damage()  # which says why there is none
     show_result(
         found,
         lambda: chosen.as_dict() | about,
-        lambda: print_damage(found, chosen.headlines),
+        lambda: print_damage(found, chosen.headlines, details=details),
         out_csv=out_csv,
         as_json=as_json,
     )
-
-
-def show_convergence(run: Run, asked: Asked, *, out_csv: str | None, as_json: bool) -> None:
-    """How damage settles as samples are added."""
-    found = run.convergence(**asked)
-    shown = shown_part(run, found.as_dict, lambda: print_convergence(found))
-    show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
 def show_rows(run: Run, rows: Rows, table: Callable[[Rows], Table], *, as_json: bool) -> None:

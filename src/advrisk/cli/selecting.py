@@ -6,6 +6,7 @@ import typer
 
 from advrisk.cli.options import (
     AsJson,
+    Details,
     OfAnswers,
     OfArms,
     OfCost,
@@ -39,6 +40,7 @@ def select(
     false_alarms: OfFalseAlarms = None,
     cost: OfCost = None,
     answers: OfAnswers = None,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Name the least bad model, and say whether it meets requirements.
@@ -57,5 +59,8 @@ def select(
     asked |= {"cost": cost, "answers": answers}
     part = Run.open(folder).part(models=model, where=where, **asked)
     found = part.select(scenario=scenario, loss=loss)
-    print(json_text(found.as_dict() | {"filter": part.view.as_dict()})) if as_json else print_selection(found)
+    if as_json:
+        print(json_text(found.as_dict() | {"filter": part.view.as_dict()}))
+    else:
+        print_selection(found, details=details)
     raise typer.Exit(found.exit_code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from advrisk.assess.indicators.words import stated_results
+from advrisk.assess.protocol import Finding
 from advrisk.cli.damage import print_damage, print_headlines, print_risks
 from advrisk.cli.lines import print_part
 from advrisk.core.errors import RiskError
@@ -14,6 +15,7 @@ from advrisk.core.plain import json_text
 from advrisk.core.sections import Unanswered
 from advrisk.render.terminal import indented
 from advrisk.report.records import headlines
+from advrisk.study.questions import title_of
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -44,11 +46,7 @@ def show_summary(run: "Run", folder: str, part: Options, *, as_json: bool) -> No
         print(json_text(run_record(run)))
         return
     found = run.findings()
-    if (
-        isinstance(found.damage, str)
-        and not found.answered
-        and not any(_answered(found, name) for name, _, _ in _FURTHER)
-    ):
+    if isinstance(found.damage, str) and not found.answered:
         raise RiskError(found.damage)
     print_summary(run, found, folder, part)
 
@@ -82,7 +80,8 @@ def _commands(found: "Findings", folder: str, part: Options) -> Iterator[tuple[s
     """Each command with the options that restrict this summary, and what it prints."""
     further = (row for row in _FURTHER if _answered(found, row[0]))
     damage = [] if isinstance(found.damage, str) else [("damage", "show damage", "also with a detector, or a cost")]
-    registered = [(one.name, f"show {one.name}", one.title.lower()) for one in found.answered]
+    answered = (name for name, one in found.further.items() if isinstance(one, Finding))
+    registered = [(name, f"show {name}", title_of(name).lower()) for name in answered]
     for _, command, what in (*damage, *further, *registered, ("", "report", "everything, in one HTML file")):
         given = [(option, value) for option in _TAKEN.get(command, tuple(part)) for value in part[option]]
         words = ["advrisk", *command.split(), folder, *(word for pair in given for word in pair)]

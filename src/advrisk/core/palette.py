@@ -41,6 +41,11 @@ def few_marks(place: int) -> Plot:
     return {"symbol": cycled(SYMBOLS, place), "size": 8, "maxdisplayed": 8, "color": cycled(COLOURS, place)}
 
 
+def line_of(place: int) -> Plot:
+    """The colour and the dashes of a model's line."""
+    return {"color": cycled(COLOURS, place), "dash": cycled(DASHES, place)}
+
+
 def named(name: str, width: int = _LABEL) -> Plot:
     """The name of a trace: shortened in the legend, and in full (`meta`) for those who take the data away."""
     return {"name": short_label(name, width), "meta": {"series": name}}

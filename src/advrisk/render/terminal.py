@@ -143,13 +143,12 @@ def _kept(text: str) -> str:
 
 def _folded(cell: str, width: int) -> str:
     """A cell in lines of that width, broken by words."""
-    lines = (
-        textwrap.wrap(_kept(line), width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False)
-        if len(line) > width
-        else [line]
-        for line in cell.split("\n")
-    )
-    return "\n".join(part.rstrip(" ") for parts in lines for part in parts).replace(_KEPT, " ")
+    made: list[str] = []
+    wrapper = textwrap.TextWrapper(width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False)
+    for line in cell.split("\n"):
+        first, *others = wrapper.wrap(_kept(line)) if len(line) > width else [line]
+        made += [first.rstrip(" "), *(part.strip(" ") for part in others)]
+    return "\n".join(made).replace(_KEPT, " ")
 
 
 def new_table(*columns: str) -> RichTable:

@@ -14,8 +14,8 @@ from advrisk.report.findings import Findings, or_why
 from advrisk.report.headline import (
     Requirements,
     by_damage,
+    damage_headline,
     disagreement,
-    headline,
     requirements_of,
     scenario_headline,
     with_requirements,
@@ -95,7 +95,7 @@ def answer(
     if why_not:
         said = [with_requirements(f"The study's scenarios have no answer: {why_not}", None, models, gate)]
     elif not scenarios and found is not None:
-        named, said = found.least_bad, [headline(found, gate)]
+        named, said = found.least_bad, [damage_headline(found, gate)]
     elif not scenarios:
         said = [with_requirements(f"The evidence names no model: {no_damage.rstrip('.')}", None, models, gate)]
     if found is not None and (scenarios or why_not):

@@ -121,28 +121,28 @@ _Row = tuple[str, str, str, Callable[[Source], Iterator[Number]], Callable[[Sour
 TOPICS: Mapping[str, _Row] = {
     "accuracy": (
         "Accuracy",
-        "table",
+        "damage",
         "The share of clean inputs that a model answers rightly.",
         accuracy_numbers,
         lambda _: "the ledger holds no clean rows of samples with a label",
     ),
     "success": (
         "How much it takes",
-        "curves",
+        "damage",
         "The share of samples that stay correct under every attack within a size, and the size that it took.",
         success_numbers,
         _why_attacked,
     ),
     "damage": (
         "Damage",
-        "table",
+        "damage",
         "How probable it is that an attacked input does damage, unnoticed.",
         damage_numbers,
         _why_damage,
     ),
     "comparison": (
         "Models compared",
-        "table",
+        "damage",
         "All on the same samples. If the interval of a difference holds zero, the two are undecided.",
         comparison_numbers,
         _why_comparison,
@@ -200,7 +200,7 @@ TOPICS: Mapping[str, _Row] = {
     ),
     "people": (
         "What people noticed",
-        "table",
+        "damage",
         "The share of attacked inputs that people took for unchanged.",
         people_numbers,
         lambda _: "nobody was asked; `advrisk label RUN` does",

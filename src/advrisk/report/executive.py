@@ -4,9 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-import numpy as np
-
-from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.assess.damage.assessment import DamageAssessment
@@ -15,19 +12,13 @@ from advrisk.assess.gate.sections import gate_counts
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import EQUALLY, loss_interval, scenario_drivers, stated_results
 from advrisk.assess.protocol import Finding
-from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted, cut_words, few, one_line
-from advrisk.core.numbers import level_text, percent_text
+from advrisk.core.names import cut_words, few, one_line
 from advrisk.core.sections import Part, Unanswered, summary_of
 from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
 from advrisk.report.findings import Findings
-from advrisk.report.headline import shares_at, size_columns
 from advrisk.report.stopping import level_words, rest_words
-from advrisk.report.summary import damage_name, money, percent, what_would_decide
 from advrisk.report.untested import not_tested
-from advrisk.risk.damage import DamageComparison
-from advrisk.risk.decision import Pair
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.study import StudySpec
 
@@ -41,7 +32,6 @@ LABELS = {
     "untested": "What was not tested",
     "further": "What else was asked",
 }
-_MOST = 4  # changes of the order that are listed one by one
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
 
@@ -138,118 +128,30 @@ def _further(found: Findings) -> list[str]:
 
 
 def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
-    told = level_words(found.stopping, study) if found.stopping else []
-    if damage := _of(found.damage, DamageAssessment):
-        told += _on_best(damage)
-        told.append(
-            f"This rests on {counted(len(damage.distances.samples), 'sample')} and "
-            f"{counted(len(damage.distances.arms), 'attack configuration')}. Robust accuracy is an upper bound: a "
-            "better attack can only break more."
-        )
-    told += _said(found, "sure")
+    told = [*(level_words(found.stopping, study) if found.stopping else []), *_said(found, "sure")]
     return told or ["There is no number to be sure of."]
-
-
-def _on_best(damage: DamageAssessment) -> list[str]:
-    best, told = damage.models[0], []
-    level = f"{level_text(damage.level)} interval"
-    if (number := best.ranked_by) is not None:
-        shown = str(number) if damage.relative else percent(number)
-        often = (
-            ""
-            if best.probability_best is None or not damage.decided
-            else f", best in {percent_text(best.probability_best, 1)} of resampled evaluations"
-        )
-        told.append(f"{best.model}: {damage_name(relative=damage.relative)} {shown} ({level}){often}.")
-    if best.operational_risk is not None:
-        told.append(f"An attacked input of {best.model} costs {_amount(best.operational_risk)} on average.")
-    told += [_on_next(pair, damage) for pair in damage.pairs[:1] if not pair.undecided]
-    shares = [f"{name} {percent(shares_at(best, damage)[eps])}" for name, eps in size_columns(damage).items()]
-    clean = [] if best.clean_accuracy is None else [f"clean accuracy {percent(best.clean_accuracy)}"]
-    if shares or clean:
-        told.append(f"{best.model}: {', '.join([*shares, *clean])} ({damage.distances.norm}).")
-    if isinstance(damage.comparison, DamageComparison):
-        told.append("Relative damage compares these models on these samples; it is no probability of an accident.")
-    return told
-
-
-def _amount(cost: Estimate) -> str:
-    return f"{money(cost.value)} [{money(cost.low)}, {money(cost.high)}]"
-
-
-def _on_next(pair: Pair, damage: DamageAssessment) -> str:
-    gap = str(pair.difference) if damage.relative else percent(pair.difference)
-    if not damage.decided:
-        return f"{pair.higher} suffers {gap} more than {pair.lower} on the same samples."
-    return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
 
 
 # What drives the risk
 
 
 def _what_drives(found: Findings) -> list[str]:
-    told = []
-    if damage := _of(found.damage, DamageAssessment):
-        told += _on_clean_error(damage)
-        told += _on_families(damage, found.attacks) if found.attacks else []
-    if (indicators := _of(found.indicators, IndicatorAssessment)) and not stated_results(indicators):
+    told = _said(found, "drivers")
+    damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
+    if indicators and not stated_results(indicators):
         told += scenario_drivers(indicators.results[0], damage.least_bad if damage else None)
-    told += _said(found, "drivers")
     return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
-
-
-def _on_clean_error(damage: DamageAssessment) -> list[str]:
-    best = damage.models[0]
-    if best.ranked_by is None or best.clean_error_part is None:
-        return []
-    clean, attack = best.clean_error_part, max(best.ranked_by.value - best.clean_error_part, 0.0)
-    shown = [f"{part:.3f}" if damage.relative else percent_text(part, 1) for part in (clean, attack)]
-    return [f"Of the damage of {best.model}, {shown[0]} is clean error and {shown[1]} is attack."]
-
-
-def _on_families(damage: DamageAssessment, attacks: ArmComparison) -> list[str]:
-    """The attacks that found the smallest changes."""
-    broken = sum(int(((found > 0) & np.isfinite(found)).sum()) for found in damage.distances.by_model.values())
-    ranked = sorted((row for row in attacks.families if row.nearest), key=lambda row: -row.nearest)
-    if not broken or not ranked:
-        return ["No sample was broken by an attack."]
-    told = ", ".join(f"{row.name} {percent_text(row.nearest / broken)}" for row in ranked[:3])
-    return [
-        f"Share of broken samples on which an attack found the smallest change of all (of equals, each counts): {told}."
-    ]
 
 
 # What is undecided
 
 
 def _undecided(found: Findings) -> list[str]:
-    told = []
-    if damage := _of(found.damage, DamageAssessment):
-        told += _on_pairs(damage)
-        if isinstance(damage.comparison, DamageComparison):
-            told += [
-                f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
-                for change in damage.comparison.order_changes[:_MOST]
-            ]
-    elif found.damage:
-        told.append(f"Damage: {found.damage}.")
-    told += _said(found, "undecided")
-    asked: dict[str, object] = {"detectors": found.detection, "scenarios": found.indicators}
-    asked |= {"survival": found.survival, "certificates": found.certificates, "the gate": found.gate}
-    told += [f"Nothing can be said of {what}: {why}." for what, why in asked.items() if isinstance(why, str) and why]
-    return told
-
-
-def _on_pairs(damage: DamageAssessment) -> list[str]:
-    if len(damage.models) == 1:
-        return ["Whether another model would be better: only one was assessed."]
-    if damage.distances.too_few:
-        return [
-            f"{damage.models[0].model} is {damage.models[0].verdict}. Finish the run, or mend the attacks that fail."
-        ]
-    pairs = [pair for pair in damage.pairs if pair.undecided]
-    told = [f"{pair.lower} or {pair.higher}: {what_would_decide(pair, damage.samples_left)}." for pair in pairs]
-    return few(told, "more pairs of models are undecided.")
+    unanswered = {name: one for name, one in found.built_in.items() if isinstance(one, Unanswered)}
+    return [
+        *_said(found, "undecided"),
+        *(f"Nothing can be said of {name}: {str(why).rstrip('.')}." for name, why in unanswered.items()),
+    ]
 
 
 # Words

@@ -21,7 +21,6 @@ from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.ledger.stopping import Stopping
 from advrisk.ledger.views import ALL, View
-from advrisk.report.numbers import number_rows
 from advrisk.risk.convergence import Convergence
 
 T = TypeVar("T")
@@ -57,7 +56,7 @@ class Findings(Tabular):
 
     def rows(self) -> list[Row]:
         """The numbers that lead, of all kinds of questions, each with its interval."""
-        return number_rows(self)
+        return [number.row() for one in self.answered for number in one.quantities]
 
     @cached_property
     def built_in(self) -> Mapping[str, Finding | Unanswered]:
@@ -74,10 +73,15 @@ class Findings(Tabular):
                     made[name] = Finding(name, question.title, result, sections, tuple(question.quantities(result)))
         return made
 
+    @cached_property
+    def answers(self) -> Mapping[str, Finding | Unanswered]:
+        """Every question that was asked, in the order of the page."""
+        return {**self.built_in, **self.further}
+
     @property
     def answered(self) -> list[Finding]:
-        """What registered assessments answered."""
-        return [one for one in self.further.values() if isinstance(one, Finding)]
+        """Those that have an answer."""
+        return [one for one in self.answers.values() if isinstance(one, Finding)]
 
 
 def or_why(found: T | str) -> tuple[T | None, str]:

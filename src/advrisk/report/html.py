@@ -4,36 +4,30 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.attacks.black_box import Lead
 from advrisk.assess.built_in import QUESTIONS
-from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.examples import nearest_examples
 from advrisk.assess.failures.exhibits import with_exhibits
-from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import cut_words, matches, no_match, one_line
-from advrisk.core.numbers import level_text, percent_text
-from advrisk.core.palette import Places, Plot, model_places
+from advrisk.core.numbers import percent_text
+from advrisk.core.palette import Plot
 from advrisk.core.sections import Unanswered, slug
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
-from advrisk.report.examples import MAX_MODELS, Example, nearest_examples
 from advrisk.report.executive import executive_summary
-from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
-from advrisk.report.findings import Findings, or_why
-from advrisk.report.headline import shares_at, size_columns
+from advrisk.report.figures import arm_heat_map
+from advrisk.report.findings import Findings
 from advrisk.report.provenance import provenance
-from advrisk.report.summary import damage_name, findings, money, what_would_decide
-from advrisk.risk.convergence import Convergence
 from advrisk.study import StudySpec
 from advrisk.study.questions import title_of
 
@@ -72,7 +66,6 @@ _FLAGS = f"""
 """
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
-_FIGURES = ("damage_figures", "arm_figures", "finding_figures")
 
 
 def write_report(folder: Path, ledger: Ledger, study: StudySpec | None, target: Path, found: Findings) -> Path:
@@ -91,79 +84,44 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
         trim_blocks=True,
     )
     environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken, "id": slug}
-    environment.globals |= {"shares": _shares, "numbers": _numbers, "amounts": _amounts}
-    environment.globals |= {"breaking": _breaking}
     shown = page_content(folder, ledger, study, found)
     return environment.get_template("template.html").render(shown)
 
 
 def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything that the template shows."""
-    found = replace(found, failures=[with_exhibits(ledger.storage, one) for one in found.failures])
-    places = model_places(ledger.query("SELECT model FROM models")["model"].to_pylist())
-    shown = (
-        content(folder, ledger, study, list(found.flags), found.arms)
-        | damage_content(folder, ledger, *or_why(found.damage), found.settled, places=places)
-        | _findings_content(found)
-    )
-    return (
-        shown
-        | {
-            "level_text": level_text,
-            "resting": found.stopping if found.stopping and found.stopping.rests else None,
-            "view": found.view,
-            "asked": found.asked,
-            "executive": executive_summary(ledger, study, found),
-            "provenance": provenance(folder, ledger, study, found),
-            "sections": [(id_, title) for id_, title, there in _sections(shown) if there],
-            "figures": {name: figure for key in _FIGURES for name, figure in shown[key].items()},
-        }
-        | _scripts()
-    )
+    found = _illustrated(folder, ledger, found)
+    shown = content(folder, ledger, study, list(found.flags), found.arms)
+    shown |= _findings_content(found)
+    shown["figures"] = {**shown.pop("arm_figures"), **shown.pop("finding_figures")}
+    shown["sections"] = [
+        *((one["anchor"], one["title"]) for one in shown["findings"]),
+        ("arms", "Arm by arm"),
+        ("health", "Can it be trusted"),
+        ("provenance", "Make it again"),
+    ]
+    shown |= {"view": found.view, "asked": found.asked, "executive": executive_summary(ledger, study, found)}
+    return shown | {"provenance": provenance(folder, ledger, study, found)} | _scripts()
+
+
+def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
+    """With pictures from the inputs that the run kept: only a page shows them."""
+    failures = [with_exhibits(ledger.storage, one) for one in found.failures]
+    if isinstance(found.damage, str):
+        return replace(found, failures=failures)
+    examples = tuple(nearest_examples(folder, ledger, found.damage.distances))
+    return replace(found, failures=failures, damage=replace(found.damage, examples=examples))
 
 
 def _findings_content(found: Findings) -> dict[str, Any]:
-    """What the template shows of findings that have sections, or why there are none."""
+    """What the template shows of findings: their sections, or why there are none."""
     figures: dict[str, Plot] = {}
-    for one in (*found.built_in.values(), *found.further.values()):
+    pages = []
+    for name, one in found.answers.items():
+        title = QUESTIONS[name].title if name in QUESTIONS else title_of(name)
+        pages.append(page_finding(name, title, one if isinstance(one, Unanswered) else one.sections))
         figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
-    return {
-        "built_in": {name: _page(name, QUESTIONS[name].title, one) for name, one in found.built_in.items()},
-        "further": [_page(name, title_of(name), one) for name, one in found.further.items()],
-        "finding_figures": figures,
-    }
-
-
-def _page(name: str, title: str, found: Finding | Unanswered) -> dict[str, Any]:
-    return page_finding(name, title, found if isinstance(found, Unanswered) else found.sections)
-
-
-def _sections(shown: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    """Anchor, title and whether it is there, in the order of the page."""
-    damage = shown["assessment"] is not None
-    return [
-        *_with_sections(shown, "gate"),
-        ("table", "Decision table", damage or bool(shown["no_damage"])),
-        ("curves", "How much it takes", damage),
-        ("settling", "Are there enough samples", bool(shown["settled"])),
-        *_with_sections(shown, "detection"),
-        *_with_sections(shown, "indicators"),
-        *_with_sections(shown, "failures"),
-        *_with_sections(shown, "survival"),
-        *_with_sections(shown, "search"),
-        *_with_sections(shown, "certificate"),
-        *((one["anchor"], one["title"], True) for one in shown["further"]),
-        ("arms", "Arm by arm", True),
-        *_with_sections(shown, "attacks"),
-        ("examples", "Examples", bool(shown["examples"])),
-        ("health", "Can it be trusted", True),
-        ("provenance", "Make it again", True),
-    ]
-
-
-def _with_sections(shown: dict[str, Any], name: str) -> list[tuple[str, str, bool]]:
-    """The same of a built-in finding, if it was asked for."""
-    return [(one["anchor"], one["title"], True) for one in [shown["built_in"].get(name)] if one]
+    return {"findings": pages, "finding_figures": figures}
 
 
 def _scripts() -> dict[str, Any]:
@@ -206,40 +164,6 @@ def content(
         "n_more_flags": max(0, len(flags) - MAX_FLAGS),
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
         "study_text": _study_text(folder),
-    }
-
-
-def damage_content(
-    folder: Path,
-    ledger: Ledger,
-    assessment: DamageAssessment | None,
-    reason: str,
-    settled: Convergence | None,
-    *,
-    places: Places | None = None,
-) -> dict[str, Any]:
-    """What the template shows of damage."""
-    figures: dict[str, Plot] = {}
-    examples: list[Example] = []
-    if assessment is not None:
-        figures["curves"] = success_curves(assessment, places=places)
-        if assessment.comparison:
-            figures["damage"] = damage_intervals(assessment, places=places)
-        if settled:
-            figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
-        examples = nearest_examples(folder, ledger, assessment.distances)
-    return {
-        "assessment": assessment,
-        "no_damage": reason,
-        "findings": findings(assessment) if assessment else [],
-        "damage_figures": figures,
-        "settled": settled,
-        "size_columns": size_columns(assessment) if assessment else {},
-        "shares_at": shares_at,
-        "would": partial(what_would_decide, samples_left=assessment.samples_left if assessment else None),
-        "damage_name": damage_name(relative=assessment.relative) if assessment else "",
-        "examples": examples,
-        "example_models": list(assessment.distances.by_model)[:MAX_MODELS] if assessment else [],
     }
 
 
@@ -321,12 +245,6 @@ def _breaking(name: str) -> "Markup":
     from markupsafe import Markup, escape
 
     return escape(name).replace(",", Markup(",<wbr>"))
-
-
-def _amounts(estimate: Estimate | None) -> "Markup | str":
-    if estimate is None:
-        return "–"
-    return _stacked(money(estimate.value), f"[{money(estimate.low)}, {money(estimate.high)}]")
 
 
 def _stacked(value: str, interval: str) -> "Markup":

@@ -127,7 +127,7 @@
     const holder = place.parentElement.classList.contains("scroll") ? place.parentElement : place;
     offer(holder, "Data (CSV)", `figure ${place.dataset.figure}`, () => figureRows(figures[place.dataset.figure]));
   }
-  for (const table of document.querySelectorAll("table:not(.examples)")) {
+  for (const table of document.querySelectorAll("table")) {
     const name = table.caption?.textContent.trim() || "table";
     offer(table.closest(".scroll"), "Table (CSV)", name, () => tableRows(table));
   }

@@ -5,12 +5,11 @@ from typing import Any
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
-from advrisk.core.palette import Plot, model_places
-from advrisk.core.sections import Unanswered
+from advrisk.core.palette import Plot
 from advrisk.ledger import Ledger
 from advrisk.render.page import page_figures
-from advrisk.report.figures import arm_heat_map, damage_intervals, settling, success_curves
-from advrisk.report.findings import Findings, or_why
+from advrisk.report.figures import arm_heat_map
+from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares
 
 _TEMPLATE = "plotly_white"  # readable in a light and in a dark notebook
@@ -21,18 +20,9 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
     """Every figure of the report by its name there, as plain dicts."""
     figures: dict[str, Plot] = {}
     models = [str(row["model"]) for row in ledger.query("SELECT model FROM models ORDER BY model").to_pylist()]
-    places = model_places(models)
-    damage, _ = or_why(found.damage)
-    if damage is not None:
-        if damage.comparison:
-            figures["damage"] = damage_intervals(damage, places=places)
-        figures["curves"] = success_curves(damage, places=places)
-    if found.settled is not None:
-        settled = found.settled
-        figures |= {f"settling {name}": settling(settled, name, places=places) for name in settled.measures}
     figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
-    for one in found.built_in.values():
-        figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
+    for one in found.answered:
+        figures |= page_figures(one.name, one.sections)
     return figures
 
 

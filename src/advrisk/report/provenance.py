@@ -1,7 +1,6 @@
 """Where the numbers come from: study, versions, seeds, digests, samples, work; and the commands that make them."""
 
 import platform
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -106,21 +105,10 @@ def commands(found: Findings, *, with_study: bool = True) -> tuple[tuple[str, st
         told.append(("Run it again, into another folder", "advrisk run study.yaml --out again"))
     if not isinstance(found.damage, str):
         told.append(("The decision table", "advrisk select RUN"))
-    told += [(title, f"advrisk show {word} RUN") for word, title, there in _shown(found) if there]
-    told += [(one.title, f"advrisk show {one.name} RUN") for one in found.answered]
+    shown = (one for one in found.answered if one.name not in ("damage", "gate"))
+    told += [(one.title, f"advrisk show {one.name} RUN") for one in shown]
     if not isinstance(found.certificates, str):
         told.append(("Certificates as documents", "advrisk certify RUN"))
         told.append(("Check one of them against the run", "advrisk verify RUN/certificates/MODEL.json --run RUN"))
     told.append(("This report", "advrisk report RUN"))
     return tuple(told)
-
-
-def _shown(found: Findings) -> Sequence[tuple[str, str, bool]]:
-    return (
-        ("attacks", "Which attacks earn their passes", found.attacks is not None),
-        ("detection", "Detectors", not isinstance(found.detection, str)),
-        ("indicators", "Risk in your deployment", not isinstance(found.indicators, str)),
-        ("survival", "How long it survives", not isinstance(found.survival, str)),
-        ("search", "Searches", bool(found.searches)),
-        ("certificate", "Certificates", not isinstance(found.certificates, str)),
-    )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.headline import headline
+from advrisk.assess.damage.words import findings
 from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate.sections import gate_headline
 from advrisk.assess.protocol import Finding
@@ -24,10 +26,8 @@ from advrisk.render.records import arrow_tables, tables_record
 from advrisk.report.answer import leading
 from advrisk.report.executive import executive_summary
 from advrisk.report.findings import Findings
-from advrisk.report.headline import headline
 from advrisk.report.html import arm_shares
 from advrisk.report.provenance import provenance
-from advrisk.report.summary import findings
 from advrisk.study import StudySpec
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         **{name: _told(answer) for name, answer in answers.items()},
         "failures": [one.as_dict() for one in found.failures],
         "searches": [one.as_dict() for one in found.searches],
-        "further": {one.name: finding_record(one) for one in found.answered},
+        "further": {name: finding_record(one) for name, one in found.further.items() if isinstance(one, Finding)},
         "arms": arm_shares(ledger, found.arms),
         "flags": list(found.flags),
         "unanswered": {name: why for name, why in answers.items() if isinstance(why, str) and why}
@@ -105,7 +105,7 @@ def headlines(found: Findings) -> list[str]:
     told += [] if isinstance(found.survival, str) else [survival_headline(found.survival)]
     told += [] if isinstance(found.gate, str) else [gate_headline(found.gate)]
     told += [] if isinstance(found.certificates, str) else certificate_headlines(found.certificates)
-    return told + [one.headline for one in found.answered if one.headline]
+    return told + [one.headline for one in found.further.values() if isinstance(one, Finding) and one.headline]
 
 
 def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
@@ -139,8 +139,8 @@ def findings_tables(found: Findings) -> "dict[str, pa.Table]":
     for name, (held, columns) in several.items():
         if held:
             tables[name] = arrow_table([row for one in held for row in one.rows()], columns)
-    for one in found.answered:
-        tables |= arrow_tables(one.name, one.sections)
+    for name, one in found.further.items():
+        tables |= arrow_tables(name, one.sections) if isinstance(one, Finding) else {}
     return tables | {"flags": arrow_table(list[Row](found.flags), FLAGS)}
 
 

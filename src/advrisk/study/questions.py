@@ -40,11 +40,9 @@ RESERVED = frozenset(
         "certificates",
         "compare",
         "convergence",
-        "curves",
         "damage",
         "detection",
         "detectors",
-        "examples",
         "failures",
         "flags",
         "gate",
@@ -55,10 +53,8 @@ RESERVED = frozenset(
         "numbers",
         "provenance",
         "search",
-        "settling",
         "summary",
         "survival",
-        "table",
     ]
 )
 RESERVED_QUANTITIES = frozenset(

@@ -1,13 +1,15 @@
 """Names and numbers for MLflow: valid, different, and finite."""
 
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advrisk.api.mlflow import metric_names, metrics
+from advrisk.core.estimate import Estimate, NamedEstimate
 
-ROW = {"quantity": "damage", "model": "a", "of": None, "eps": None, "value": 0.5, "low": 0.25, "high": 0.75}
+HALF = Estimate(0.5, 0.25, 0.75, 0.95, 8, "bootstrap")
 
 
 @given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=4))
@@ -35,8 +37,12 @@ def test_names_that_are_fine_stay() -> None:
 
 
 def test_an_estimate_is_three_numbers_and_an_infinite_end_none() -> None:
-    assert metrics([ROW]) == {"damage.a": 0.5, "damage.a.low": 0.25, "damage.a.high": 0.75}
-    assert metrics([ROW | {"of": "linf", "eps": 0.1, "high": math.inf}]) == {
+    assert metrics([NamedEstimate("damage", "a", HALF)]) == {
+        "damage.a": 0.5,
+        "damage.a.low": 0.25,
+        "damage.a.high": 0.75,
+    }
+    assert metrics([NamedEstimate("damage", "a", replace(HALF, high=math.inf), of="linf", eps=0.1)]) == {
         "damage.a.linf.0.1": 0.5,
         "damage.a.linf.0.1.low": 0.25,
     }

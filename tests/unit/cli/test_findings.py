@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advrisk.cli.findings import show_convergence, show_damage, show_rows
+from advrisk.cli.findings import show_damage, show_rows
 from advrisk.cli.tables import arm_table, model_table
 from advrisk.ledger.views import ALL
 
@@ -47,7 +47,6 @@ class Part:
     ("what", "show", "given"),
     [
         ("damage", lambda run: show_damage(run, ASKED, **PAID, **SHOWN), ASKED | PAID),
-        ("convergence", lambda run: show_convergence(run, ASKED, **SHOWN), ASKED),
         ("arms", lambda run: show_rows(run, run.arms(arms=["pgd*"]), arm_table, as_json=True), {"arms": ["pgd*"]}),
         ("models", lambda run: show_rows(run, run.models(), model_table, as_json=True), {}),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.distances import Distances
+from advrisk.assess.damage.figures import damage_intervals, success_curves
 from advrisk.core.names import cut
 from advrisk.core.palette import (
     COLOURS,
@@ -19,7 +20,7 @@ from advrisk.core.palette import (
     short_label,
     wrapped_label,
 )
-from advrisk.report.figures import arm_heat_map, damage_intervals, success_curves
+from advrisk.report.figures import arm_heat_map
 from advrisk.study import DamageSpec
 
 NASTY = ["<b>bold</b>", '<a href="https://evil.example">x</a>', "%{x}", "%{meta}", "a<br>b", "&lt;", "two\nlines"]

@@ -79,6 +79,36 @@ def test_what_does_not_fit_becomes_blocks():
     assert max(map(len, terminal(80).splitlines())) <= 80
 
 
+def test_prose_is_broken_by_words_before_a_table_becomes_blocks():
+    verdict = "more damage than plain, noisy and trades"
+    table = Table("T", (Column("model"), Column("verdict"), Column("risk", "share")), (("pgd trained", verdict, RISK),))
+
+    def lines(width):
+        console = Console(file=io.StringIO(), width=width)
+        print_sections([table], console)
+        return console.file.getvalue().splitlines()
+
+    assert any(verdict in line for line in lines(90))
+    narrow = lines(60)
+    assert max(map(len, narrow)) <= 60
+    assert not any("verdict: " in line for line in narrow), "still a table"
+    assert not any(verdict in line for line in narrow)
+    assert any("pgd trained" in line for line in narrow), "names are not broken"
+    begun = [line[len(" pgd trained   ") :] for line in narrow[4:-1]]
+    assert [line.startswith(" ") for line in begun] == [False] * len(begun), "no line of a text is indented"
+    assert any("verdict: " in line for line in lines(40))
+
+
+def test_a_group_of_which_a_terminal_shows_nothing_has_no_title_there():
+    figure = Figure("Risks", {"data": [], "layout": {}}, "The risk of each model.")
+    console = Console(file=io.StringIO(), width=80)
+    group = Group("Curves", (Text(("Read it so.",), how=True), figure, Group("Inner", (figure,))))
+    print_sections([group], console, details=True)
+    assert console.file.getvalue() == ""
+    print_sections([Group("Curves", (figure, Text(("Said.",))))], console)
+    assert "Curves" in console.file.getvalue()
+
+
 def test_markdown_escapes_names_and_cuts_long_tables():
     text = "\n".join(markdown_lines("A <title>", SECTIONS))
     assert "25.0 % \\[12.5, 50.0\\]" in text

@@ -1,56 +1,20 @@
-"""The first sentence: the least bad model, how bad it is, what is required, and what was asked."""
+"""The first sentence: what is required of the least bad model, and which question leads."""
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
-from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
-from advrisk.assess.damage.distances import Distances
+from advrisk.assess.damage.headline import headline
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.core.estimate import Estimate
 from advrisk.report.answer import answer, leading
 from advrisk.report.findings import Findings
-from advrisk.report.headline import headline, scenario_headline, size_columns
-from advrisk.report.notebook import notebook_html
-from advrisk.report.summary import findings, what_would_decide
-from advrisk.risk.conflicts import Stated
-from advrisk.risk.decision import Pair
-from advrisk.risk.evasion import threshold
+from advrisk.report.headline import damage_headline, scenario_headline
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
-from advrisk.risk.proportion import proportion
-from advrisk.study import DamageSpec
-
-EPS = 8 / 255
-N = 100
-
-
-def assessed(
-    broken: Mapping[str, int], wrong: Mapping[str, int], *, eps: Sequence[float] = (EPS,), **more: Any
-) -> DamageAssessment:
-    """Of 100 samples of each model, the first `wrong` are incorrect clean, the next `broken` fall evenly up to eps and
-    the others twice as far."""
-    by_model, correct = {}, {}
-    for model, n in broken.items():
-        found = np.full(N, 2 * EPS)
-        found[wrong[model] : wrong[model] + n] = EPS * np.arange(1, n + 1) / (n + 1)
-        found[: wrong[model]] = 0
-        by_model[model], correct[model] = found, (np.arange(N) >= wrong[model]).astype(np.float64)
-    distances = Distances("linf", ("pgd",), tuple(map(str, range(N))), N, by_model, 0, 0)
-    return assess_distances(
-        distances,
-        DamageSpec(),
-        thresholds=tuple(eps),
-        accuracy={model: proportion(N - n, N) for model, n in wrong.items()},
-        stated=Stated(tuple(eps), correct=correct),
-        rng=np.random.default_rng(0),
-        **more,
-    )
+from tests.damages import BETTER, OPEN, TRADE_OFF, assessed
 
 
 def gate(**verdicts: str) -> GateResult:
@@ -64,70 +28,12 @@ def gate(**verdicts: str) -> GateResult:
     )
 
 
-TRADE_OFF = {"broken": {"std": 92, "adv": 30}, "wrong": {"std": 8, "adv": 20}}
-OPEN = {"broken": {"std": 92, "adv": 50}, "wrong": {"std": 8, "adv": 30}}
-BETTER = {"broken": {"std": 92, "adv": 50}, "wrong": {"std": 8, "adv": 8}}
-
-
-def test_robust_accuracy_is_the_share_that_is_correct_and_not_broken() -> None:
-    found = assessed(**OPEN)
-    rates = {row.model: (row.robust_accuracy[EPS].value, row.success_ratio[EPS].value) for row in found.models}
-    assert rates == {"std": (0.0, 1.0), "adv": (pytest.approx(0.2), 0.8)}
-    for row in found.models:
-        robust, broken = row.robust_accuracy[EPS], row.success_ratio[EPS]
-        assert (robust.low, robust.high) == pytest.approx((1 - broken.high, 1 - broken.low)), "the same interval"
-    assert size_columns(found) == {"robust accuracy at 8/255": EPS}
-
-
-def test_judged_by_a_change_of_class_what_is_incorrect_anyway_is_not_robust() -> None:
-    held = Distances("linf", ("pgd",), ("1", "2", "3", "4"), 4, {"m": np.array([np.inf, np.inf, 0.01, np.inf])}, 0, 0)
-    correct = {"m": np.array([1.0, 0.0, 1.0, 1.0])}
-    given: dict[str, Any] = {"thresholds": (EPS,), "rng": np.random.default_rng(0)}
-    by_prediction = assess_distances(held, DamageSpec(), stated=Stated((EPS,), correct=correct), **given)
-    assert by_prediction.models[0].robust_accuracy[EPS].value == 0.5
-    targeted = assess_distances(held, DamageSpec(), stated=Stated((EPS,), targeted=True), **given)
-    assert targeted.models[0].robust_accuracy == {}
-    assert list(size_columns(targeted)) == ["attack success rate at 8/255"]
-    assert "attack success rate 25.0 % at 8/255" in headline(targeted)
-
-
-def test_a_trade_off_is_called_one() -> None:
-    assert headline(assessed(**TRADE_OFF)) == (
-        "A trade-off: of 2 models adv is the least bad under attack (robust accuracy 50.0 % at 8/255), but gives up "
-        "12.0 points of clean accuracy against std (80.0 % against 92.0 %), whose robust accuracy is 0.0 % at 8/255."
-    )
-
-
-def test_a_trade_off_that_damage_does_not_decide_is_called_one_too() -> None:
-    found = assessed(**OPEN)
-    assert not found.decided
-    assert headline(found) == (
-        "A trade-off that damage does not decide: adv is better under attack (robust accuracy at 8/255 20.0 % against "
-        "0.0 %), std on clean inputs (92.0 % against 70.0 %)."
-    )
-
-
-def test_a_model_that_is_best_in_both_is_no_trade_off() -> None:
-    assert headline(assessed(**BETTER)) == (
-        "adv is the least bad of 2 models: robust accuracy 42.0 % at 8/255; clean accuracy 92.0 %, the highest of "
-        "these."
-    )
-
-
-def test_a_clean_difference_within_chance_is_no_trade_off() -> None:
-    found = assessed({"std": 92, "adv": 50}, {"std": 8, "adv": 9})
-    loss = next(row.clean_loss for row in found.models if row.model == "adv")
-    assert loss is not None
-    assert (loss.value, loss.low < 0 < loss.high) == (pytest.approx(0.01), True)
-    assert headline(found).endswith("; clean accuracy 91.0 %, 1.0 points below std (within chance).")
-
-
 def test_where_no_model_meets_a_requirement_that_is_said_first() -> None:
-    assert headline(assessed(**BETTER), gate(std="fail", adv="fail")) == (
+    assert damage_headline(assessed(**BETTER), gate(std="fail", adv="fail")) == (
         "None of these 2 models meets robust accuracy at 8/255 >= 50 %; adv is the least bad of 2 models: robust "
         "accuracy 42.0 % at 8/255; clean accuracy 92.0 %, the highest of these."
     )
-    assert headline(assessed(**TRADE_OFF), gate(std="fail", adv="fail")).startswith(
+    assert damage_headline(assessed(**TRADE_OFF), gate(std="fail", adv="fail")).startswith(
         "None of these 2 models meets robust accuracy at 8/255 >= 50 %; a trade-off: of 2 models adv "
     )
 
@@ -144,44 +50,8 @@ def test_where_no_model_meets_a_requirement_that_is_said_first() -> None:
     ],
 )
 def test_which_model_fails_which_requirement(verdicts: dict[str, str], ending: str) -> None:
-    said = headline(assessed(**BETTER), gate(**verdicts))
+    said = damage_headline(assessed(**BETTER), gate(**verdicts))
     assert said.endswith(ending.format(rule="robust accuracy at 8/255 >= 50 %"))
-
-
-def with_conflict(found: DamageAssessment, sentence: str) -> DamageAssessment:
-    pair = replace(found.pairs[0], undecided=True, conflicts=(sentence,))
-    rows = tuple(replace(row, verdict="undecided against the other") for row in found.models)
-    return replace(found, pairs=(pair,), models=rows)
-
-
-def test_numbers_that_disagree_are_named_everywhere() -> None:
-    sentence = (
-        "relative damage favours std (0.167 against 0.333), robust accuracy at 8/255 favours adv (20.0 % against 0 %)"
-    )
-    found = with_conflict(assessed(**BETTER), sentence)
-    assert headline(found) == f"Undecided between adv and std: {sentence}."
-    assert any(sentence in one for one in findings(found))
-    assert sentence in what_would_decide(found.pairs[0])
-    assert found.as_dict()["pairs"][0]["conflicts"] == [sentence]
-    assert sentence in notebook_html(found)
-
-
-def undecided(left: int | None) -> DamageAssessment:
-    draws = np.random.default_rng(3).random((2, 60))
-    distances = Distances("linf", ("pgd",), tuple(map(str, range(60))), 60, dict(zip("ab", draws, strict=True)), 0, 0)
-    return assess_distances(distances, DamageSpec(), thresholds=(0.5,), samples_left=left, rng=np.random.default_rng(0))
-
-
-def test_undecided_damage_leads_with_its_numbers() -> None:
-    def said(**more: Any) -> str:
-        draws = np.random.default_rng(3).random((2, 60))
-        held = Distances("linf", ("pgd",), tuple(map(str, range(60))), 60, dict(zip("ab", draws, strict=True)), 0, 0)
-        return headline(assess_distances(held, DamageSpec(), rng=np.random.default_rng(0), **more))
-
-    curve = threshold(0.5)
-    assert re.match(r"Undecided between . and .: damage probability [\d.]+ % and [\d.]+ %", said(evasion=curve))
-    assert ", robust accuracy at 0.5 " in said(evasion=curve, thresholds=(0.5,))
-    assert re.match(r"Undecided between . and .: relative damage 0.\d+ and 0.\d+", said())
 
 
 @pytest.mark.parametrize(
@@ -198,20 +68,8 @@ def test_undecided_damage_leads_with_its_numbers() -> None:
 def test_whose_requirement_it_is_where_no_model_is_named(verdicts: dict[str, str], ending: str) -> None:
     found = assessed(**OPEN)
     both = " and ".join(row.model for row in found.models)
-    said = headline(found, gate(**verdicts))
+    said = damage_headline(found, gate(**verdicts))
     assert said.endswith(ending.format(rule="robust accuracy at 8/255 >= 50 %", both=both))
-
-
-def test_samples_are_asked_for_only_where_the_data_set_has_them() -> None:
-    n = undecided(None).pairs[0].more_samples
-    assert n is not None
-    assert f"about {n:,} more samples would probably decide" in headline(undecided(None))
-    assert f"about {n:,} more samples would probably decide" in headline(undecided(n))
-    assert headline(undecided(0)).endswith("; these samples do not decide, and the data set has no more.")
-    assert f"{n:,}" not in " ".join([headline(undecided(0)), *findings(undecided(0))])
-    assert "the data set has 1 more sample, probably too few to decide" in headline(undecided(1))
-    pair = Pair("a", "b", Estimate(0.1, -0.1, 0.3, 0.95, 60, "x"), undecided=True, more_samples=50)
-    assert what_would_decide(pair, 50) == "about 50 more samples would probably decide"
 
 
 def in_town(harm: Mapping[str, float], name: str = "town") -> ScenarioResult:
@@ -293,7 +151,7 @@ def test_machines_are_told_no_model_that_fails_what_is_required(
     found = answer(assessed(**BETTER), gate=gate(**verdicts))
     told = found.as_dict()
     assert (told["least_bad"], told["requirements"], told["ship"]) == ("adv", requirements, ship)
-    assert told["headline"] == headline(assessed(**BETTER), gate(**verdicts))
+    assert told["headline"] == damage_headline(assessed(**BETTER), gate(**verdicts))
 
 
 def test_a_requirement_of_some_models_is_met_where_no_model_is_named() -> None:
@@ -387,18 +245,12 @@ def test_damage_leads_where_it_was_asked_for_and_scenarios_without_an_answer_say
     assert lost.least_bad is None
 
 
-def test_many_sizes_are_all_named() -> None:
-    found = assessed(**BETTER, eps=(1 / 255, 2 / 255, EPS))
-    assert "robust accuracy 86.0 % at 1/255, 80.0 % at 2/255, 42.0 % at 8/255" in headline(found)
-    assert [one["written"] for one in found.as_dict()["sizes"]] == ["1/255", "2/255", "8/255"]
-
-
 def test_where_each_model_fails_something_else_none_meets_every_requirement() -> None:
     results = (
         Held("clean_accuracy.adv >= 90 %", "fail", "study", None, 0.9, "why"),
         Held("robust_accuracy.std at 8/255 >= 10 %", "fail", "study", None, 0.1, "why"),
     )
-    said = headline(assessed(**TRADE_OFF), GateResult("run", results))
+    said = damage_headline(assessed(**TRADE_OFF), GateResult("run", results))
     assert said.startswith("None of these 2 models meets every stated requirement (")
     assert "adv fails clean accuracy >= 90 %" in said
     assert "std fails robust accuracy at 8/255 >= 10 %" in said

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.core.flags import FLAGS
 from advrisk.core.names import counted, listed
 from advrisk.core.numbers import percent_text
-from advrisk.core.sections import Cell, Column, Group, Headline, Section, Table, Text, Value
+from advrisk.core.sections import Cell, Column, Group, Headline, Section, Summary, Table, Text, Value, distinct_columns
 from advrisk.risk.envelope import ArmOptimality
 
 TITLE = "Which attacks earn their passes"
@@ -30,6 +32,7 @@ def sections(found: ArmComparison, models: Sequence[str] = ()) -> Iterator[Secti
     del models
     first, *others = spare_words(found)
     yield Headline(first)
+    yield Summary("drivers", (_nearest(found),))
     if others:
         yield Text(tuple(others))
     several = len(found.by_model) > 1
@@ -48,7 +51,7 @@ def sections(found: ArmComparison, models: Sequence[str] = ()) -> Iterator[Secti
 
 def _by_model(found: ArmComparison) -> Table:
     of_model = {model: {one.name: one.optimality for one in rows} for model, rows in found.by_model.items()}
-    columns = (Column("arm"), *(Column(f"optimality, {model}", "number") for model in of_model))
+    columns = distinct_columns([Column("arm"), *(Column(f"optimality, {model}", "number") for model in of_model)])
     rows = ((one.name, *(held[one.name] for held in of_model.values())) for one in found.overall)
     return Table("Optimality for each model", columns, tuple(rows))
 
@@ -82,6 +85,16 @@ def spare_words(found: ArmComparison) -> list[str]:
     if found.other_norms:
         sentences.append(f"Some of those were made for {listed(found.other_norms)}: compare them in that norm, too.")
     return sentences + found.distances.left_out
+
+
+def _nearest(found: ArmComparison) -> str:
+    """The families that found the smallest changes."""
+    broken = sum(int(((one > 0) & np.isfinite(one)).sum()) for one in found.distances.by_model.values())
+    ranked = sorted((one for one in found.families if one.nearest), key=lambda one: -one.nearest)
+    if not broken or not ranked:
+        return "No sample was broken by an attack."
+    shares = ", ".join(f"{one.name} {percent_text(one.nearest / broken)}" for one in ranked[:3])
+    return f"Share of broken samples on which an attack found the smallest change (of equals, each counts): {shares}."
 
 
 def _saving(found: ArmComparison) -> str:

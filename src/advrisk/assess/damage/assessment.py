@@ -11,6 +11,7 @@ from advrisk.assess.damage.clean import clean_shares, correct_samples
 from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.detector import Detection, DetectorDamage, detect
 from advrisk.assess.damage.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
+from advrisk.assess.damage.examples import Example
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.assess.damage.queries import on_queries, read_queries
 from advrisk.assess.damage.rows import COLUMNS, damage_rows
@@ -97,6 +98,7 @@ class DamageAssessment(Tabular):
     crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
     part: tuple[str, ...] = ()  # which models and samples of the run these are, where not all
     notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
+    examples: tuple[Example, ...] = field(default=(), repr=False)  # for pages, which alone show pictures
 
     columns: ClassVar[Columns] = COLUMNS
 

@@ -33,6 +33,7 @@ def damage(
     answers: OfAnswers = None,
     model: OfModels = None,
     where: OfWhere = None,
+    details: Details = False,
     out_csv: OfCsv = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,7 +46,7 @@ def damage(
 
     asked = damage_options(norm, arm, eps, evasion, detector, threshold, false_alarms)
     run = Run.open(folder).part(where=where).part(models=model)
-    show_damage(run, asked, cost=cost, answers=answers, out_csv=out_csv, as_json=as_json)
+    show_damage(run, asked, cost=cost, answers=answers, details=details, out_csv=out_csv, as_json=as_json)
 
 
 def convergence(
@@ -59,6 +60,7 @@ def convergence(
     false_alarms: OfFalseAlarms = None,
     model: OfModels = None,
     where: OfWhere = None,
+    details: Details = False,
     out_csv: OfCsv = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,11 +69,12 @@ def convergence(
     Example: advrisk show convergence runs/signs --evasion evasion.json
     """
     from advrisk.api import Run
-    from advrisk.cli.findings import show_convergence
+    from advrisk.cli.lines import show_finding
 
     asked = damage_options(norm, arm, eps, evasion, detector, threshold, false_alarms)
     run = Run.open(folder).part(where=where).part(models=model)
-    show_convergence(run, asked, out_csv=out_csv, as_json=as_json)
+    found = run.convergence(**asked)
+    show_finding(run, "convergence", found, details=details, out_csv=out_csv, as_json=as_json)
 
 
 def attacks(

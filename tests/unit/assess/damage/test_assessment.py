@@ -9,10 +9,10 @@ import pytest
 from advrisk.assess.damage.assessment import DamageAssessment, assess_damage, assess_distances, assessed_convergence
 from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.distances import smallest_distances
+from advrisk.assess.damage.headline import headline, how_bad
+from advrisk.assess.damage.words import what_would_decide
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
-from advrisk.report.headline import headline, how_bad
-from advrisk.report.summary import what_would_decide
 from advrisk.risk.conflicts import Order, Stated, TieValues
 from advrisk.risk.convergence import MEAN, SMALLEST
 from advrisk.risk.damage import DamageComparison

@@ -1,10 +1,13 @@
-"""The findings in plain words."""
+"""What is said of damage beside its headline, and what its numbers are called."""
 
-from advrisk.assess.damage.assessment import DamageAssessment
+from collections.abc import Mapping
+
+from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
 from advrisk.assess.words import samples_that_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
+from advrisk.core.values import estimate_text
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
 from advrisk.risk.monte_carlo import MonteCarloDamage
@@ -69,8 +72,8 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
     """Of damage that is a probability."""
     best, asked = assessment.models[0], assessment.detector is assessment.comparison
     sentences = [
-        f"An attack on {best.model}{behind(assessment)} does damage with a probability of {percent(best.damage)}: it "
-        "succeeds, and nobody notices."
+        f"An attack on {best.model}{behind(assessment)} does damage with a probability of "
+        f"{estimate_text(best.damage, 'share')}: it succeeds, and nobody notices."
         + ("" if asked else " The interval carries the finite sample and, where the curve was fitted, its uncertainty.")
     ]
     if assessment.detector is not None:
@@ -79,7 +82,7 @@ def _on_damage(assessment: DamageAssessment) -> list[str]:
         risk = best.operational_risk
         sentences.append(
             f"At a cost of {assessment.cost:,.10g} for one damage, an attacked input of {best.model} costs "
-            f"{money(risk.value)} [{money(risk.low)}, {money(risk.high)}] on average. "
+            f"{estimate_text(risk, 'amount')} on average. "
             "How often inputs are attacked is for you to say."
         )
     guessed = {row.model: share for row in assessment.models if (share := row.extrapolated or 0.0) > _GUESSED}
@@ -96,7 +99,8 @@ def _on_detector(assessment: DamageAssessment, found: MonteCarloDamage) -> list[
     """Which detector stands in front, what it costs in false alarms, and how to read the numbers that come from it."""
     limits = sorted(set(found.thresholds.values()))
     above = f"{limits[0]:.4g}" if len(limits) == 1 else f"{limits[0]:.4g} to {limits[-1]:.4g}, by model"
-    rates = [f"{model} {percent(rate)}" for model, rate in found.false_alarms.items() if rate is not None]
+    known = ((model, rate) for model, rate in found.false_alarms.items() if rate is not None)
+    rates = [f"{model} {estimate_text(rate, 'share')}" for model, rate in known]
     sentences = [
         f"The detector {found.detector} raises an alarm above a score of {above}. False alarms at "
         f"correctly classified clean inputs: {', '.join(rates) or 'unknown'}.",
@@ -119,7 +123,7 @@ def _on_fitted_curve(assessment: DamageAssessment) -> list[str]:
     if len(asked) < len(assessment.models):
         return []
     off = [
-        f"{model} ({percent_text(one.by_curve.value, 1)} against {percent(one.monte_carlo)})"
+        f"{model} ({percent_text(one.by_curve.value, 1)} against {estimate_text(one.monte_carlo, 'share')})"
         for model, one in asked.items()
         if one.by_curve and not one.monte_carlo.low <= one.by_curve.value <= one.monte_carlo.high
     ]
@@ -180,11 +184,16 @@ def damage_name(*, relative: bool) -> str:
     return "relative damage" if relative else "damage probability"
 
 
-def percent(estimate: Estimate | None) -> str:
-    """A proportion in per cent, with its interval."""
-    return "–" if estimate is None else estimate.in_percent()
+def share_name(found: DamageAssessment) -> str:
+    """What the columns of a size are called: of a targeted attack there is no robust accuracy."""
+    return "attack success rate" if found.targeted else "robust accuracy"
 
 
-def money(amount: float) -> str:
-    """An amount in the unit of the cost, with as many digits as it is worth."""
-    return f"{amount:,.0f}" if 100 <= abs(amount) < 1e15 else f"{amount:,.3g}"
+def shares_at(row: ModelDamage, found: DamageAssessment) -> Mapping[float, Estimate]:
+    """Size -> the share that its column shows."""
+    return row.success_ratio if found.targeted else row.robust_accuracy
+
+
+def size_columns(found: DamageAssessment) -> dict[str, float]:
+    """The name of each column -> its size."""
+    return {f"{share_name(found)} at {found.size_text(eps)}": eps for eps in found.thresholds}

@@ -1,12 +1,12 @@
-"""The findings in words: what is decided, what is not, and what was left out."""
+"""Damage in words: what is decided, what is not, and what was left out."""
 
 import numpy as np
 
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.detector import Detection
 from advrisk.assess.damage.distances import Distances
-from advrisk.report.headline import headline
-from advrisk.report.summary import findings
+from advrisk.assess.damage.headline import headline
+from advrisk.assess.damage.words import findings
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import threshold
 from advrisk.risk.monte_carlo import Walk, walked_damage

@@ -1,20 +1,21 @@
 """Adversarial examples beside their originals, as small pictures."""
 
-import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from advrisk.assess.damage.distances import Distances
 from advrisk.core.errors import LedgerError
-from advrisk.core.pictures import UNIT, Array, Bounds, png
+from advrisk.core.pictures import Array, Bounds, png
+from advrisk.core.tables import Row
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.ledger.storage import Storage
 
 MAX_MODELS = 8
+_GAP = 14  # of the width of an image, the share between two
 # Of attempts that are equally near, always the same one: a report of the same rows has the same bytes.
 _SMALLEST = """
     SELECT o.model, o.sample, s.label, s.shard, d_{norm} AS distance, o.cell, o.arm, o.prediction, o.confidence
@@ -30,10 +31,9 @@ class Attacked:
     """One model's nearest adversarial example of a sample."""
 
     model: str
-    picture: str
-    difference: str
+    png: bytes  # beside it the change, amplified
     prediction: int
-    confidence: float
+    confidence: float | None
     distance: float
     arm: str
 
@@ -44,8 +44,9 @@ class Example:
 
     sample: str
     label: int
-    picture: str
-    attacked: tuple[Attacked | str, ...]  # a word where there is no adversarial example to show
+    png: bytes
+    attacked: tuple[Attacked, ...]
+    others: Mapping[str, str]  # model -> why it has no adversarial example to show
 
 
 def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, count: int = 5) -> list[Example]:
@@ -59,10 +60,14 @@ def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, coun
     examples = []
     for sample in _chosen(distances, models, count):
         place = distances.samples.index(sample)
-        words = ["wrong unperturbed" if distances.by_model[model][place] == 0 else "not broken" for model in models]
-        hits = [found.get((model, sample), word) for model, word in zip(models, words, strict=True)]
+        hits = [found[model, sample] for model in models if (model, sample) in found]
+        others = {
+            model: "incorrect unperturbed" if distances.by_model[model][place] == 0 else "not broken"
+            for model in models
+            if (model, sample) not in found
+        }
         try:
-            examples.append(_example(ledger.storage, sample, hits, bounds))
+            examples.append(_example(ledger.storage, sample, hits, others, bounds))
         except LedgerError:  # inputs were not kept, or were deleted
             continue
     return examples
@@ -80,29 +85,16 @@ def _chosen(distances: Distances, models: list[str], count: int) -> list[str]:
     return [distances.samples[place] for place in ranked[places]]
 
 
-def _example(storage: Storage, sample: str, hits: list[dict[str, Any] | str], bounds: Bounds) -> Example:
-    first = next(hit for hit in hits if isinstance(hit, dict))
-    original = _input(storage.fetch(shard_inputs(storage.folder, str(first["shard"]))), sample)
+def _example(storage: Storage, sample: str, hits: Sequence[Row], others: Mapping[str, str], bounds: Bounds) -> Example:
+    original = _input(storage.fetch(shard_inputs(storage.folder, str(hits[0]["shard"]))), sample)
     if original.ndim != 3 or original.shape[0] not in (1, 3):
         raise LedgerError(f"{sample} is not an image")
-    attacked: list[Attacked | str] = []
+    attacked = []
     for hit in hits:
-        if isinstance(hit, str):
-            attacked.append(hit)
-            continue
         adversarial = _input(storage.fetch(cell_inputs(storage.folder, hit["cell"])), sample)
-        attacked.append(
-            Attacked(
-                model=hit["model"],
-                picture=picture(adversarial, bounds),
-                difference=picture(_amplified(adversarial - original)),
-                prediction=hit["prediction"],
-                confidence=hit["confidence"],
-                distance=hit["distance"],
-                arm=hit["arm"],
-            )
-        )
-    return Example(sample, first["label"], picture(original, bounds), tuple(attacked))
+        told = {name: hit[name] for name in ("model", "prediction", "confidence", "distance", "arm")}
+        attacked.append(Attacked(png=png(_with_change(adversarial, original, bounds)), **told))
+    return Example(sample, hits[0]["label"], png(original, bounds), tuple(attacked), others)
 
 
 def _input(path: Path, sample: str) -> Array:
@@ -112,11 +104,14 @@ def _input(path: Path, sample: str) -> Array:
     return inputs[sample]
 
 
+def _with_change(adversarial: Array, original: Array, bounds: Bounds) -> Array:
+    """An adversarial example and, beside it, the change, from 0 (black) to 1."""
+    low, high = bounds
+    shown = (adversarial - low) / np.where(high > low, high - low, 1.0)
+    gap = np.ones((*shown.shape[:2], max(1, shown.shape[2] // _GAP)))
+    return np.concatenate([shown, gap, _amplified(adversarial - original)], axis=2)
+
+
 def _amplified(delta: Array) -> Array:
     """Gray where nothing changed; the largest change fills the range."""
     return 0.5 + 0.5 * delta / max(float(np.abs(delta).max()), 1e-12)
-
-
-def picture(x: Array, bounds: Bounds = UNIT) -> str:
-    """An image (channels first) as a data address."""
-    return "data:image/png;base64," + base64.b64encode(png(x, bounds)).decode()

@@ -1,0 +1,1 @@
+"""How damage settles as samples are added."""

@@ -1,0 +1,127 @@
+"""Figures of damage as plotly specifications: success curves, and damage with intervals."""
+
+import numpy as np
+
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.words import damage_name
+from advrisk.core.numbers import level_text
+from advrisk.core.palette import (
+    COLOURS,
+    GRAY,
+    SYMBOLS,
+    Places,
+    Plot,
+    category_axis,
+    cycled,
+    edge_of,
+    line_of,
+    named,
+    places_of,
+    plain_label,
+)
+from advrisk.risk.damage import success_ratio
+from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, ThresholdEvasion, as_curve, curve_band
+
+_POINTS = 1000
+_SMOOTH = 200  # points of a smooth curve
+_UNDETECTED = "Ψ: undetected"
+
+
+def success_curves(assessment: DamageAssessment, *, places: Places | None = None) -> Plot:
+    """ASR(τ) of every model, and Ψ of the models together, against the size of the perturbation."""
+    by_model = assessment.distances.by_model
+    places = places_of(by_model, places)
+    found = np.concatenate(list(by_model.values()))
+    reach = float(found[np.isfinite(found)].max(initial=0)) or 1.0
+    sizes = np.unique([0, *found[np.isfinite(found)], *assessment.thresholds, 1.05 * reach])  # where curves jump
+    if len(sizes) > _POINTS:
+        sizes = np.unique([*np.linspace(0, 1.05 * reach, _POINTS), *assessment.thresholds])
+    lines = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            **named(model),
+            "x": sizes.tolist(),
+            "y": success_ratio(distances, sizes).tolist(),
+            "line": {"shape": "hv", **line_of(places[model]), "width": 2.5},
+            "hovertemplate": f"{plain_label(model)}<br>size %{{x:.3f}}: %{{y:.1%}} broken<extra></extra>",
+        }
+        for model, distances in by_model.items()
+    ]
+    if assessment.curve is not None:
+        lines += _evasion_lines(assessment.curve, sizes, assessment.level)
+    return {
+        "data": lines,
+        "layout": {
+            "xaxis": {
+                "title": {"text": f"size of the perturbation ({assessment.distances.norm})"},
+                "rangemode": "tozero",
+            },
+            "yaxis": {"title": {"text": "share of samples broken"}, "range": [0, 1.02], "tickformat": ".0%"},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 420,
+        },
+    }
+
+
+def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Plot]:
+    """Ψ, and the band of one that was fitted; only the average of models and a threshold jump."""
+    jumps = isinstance(curve, AverageEvasion | ThresholdEvasion)
+    sizes = sizes if jumps else np.linspace(0, sizes[-1], _SMOOTH)
+    shape = "hv" if jumps else "linear"
+    low, high = curve_band(as_curve(curve), sizes, level)
+    shared = {"type": "scatter", "mode": "lines", "x": sizes.tolist()}
+    edge = shared | {"line": {"width": 0, "shape": shape}}
+    line = shared | {
+        **named(_UNDETECTED),
+        "legendgroup": _UNDETECTED,
+        "y": np.asarray(curve(sizes)).tolist(),
+        "line": {"shape": shape, "color": GRAY, "width": 1.5, "dash": "dot"},
+        "hovertemplate": "Ψ(%{x:.3f}) = %{y:.2f}<extra></extra>",
+    }
+    if np.array_equal(low, high):
+        return [line]
+    below = edge | edge_of(_UNDETECTED, "low") | {"y": low.tolist()}
+    above = edge | edge_of(_UNDETECTED, "high") | {"y": high.tolist(), "fill": "tonexty", "fillcolor": f"{GRAY}33"}
+    return [below, above, line]
+
+
+def damage_intervals(assessment: DamageAssessment, *, places: Places | None = None) -> Plot:
+    """Damage of every model with its interval, the least at the top."""
+    places = places_of(assessment.distances.by_model, places)
+    points = []
+    for row in reversed(assessment.models):
+        if (estimate := row.ranked_by) is None:
+            continue
+        place = places[row.model]
+        points.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                **named(row.model),
+                "x": [estimate.value],
+                "y": [row.model],
+                "marker": {"size": 12, "color": cycled(COLOURS, place), "symbol": cycled(SYMBOLS, place)},
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [estimate.high - estimate.value],
+                    "arrayminus": [estimate.value - estimate.low],
+                    "thickness": 2,
+                    "width": 8,
+                },
+                "hovertemplate": f"{estimate} at {level_text(estimate.level)}<extra>{plain_label(row.model)}</extra>",
+            }
+        )
+    return {
+        "data": points,
+        "layout": {
+            "xaxis": {
+                "title": {"text": f"{damage_name(relative=assessment.relative)} (less is better)"},
+                "range": [0, 1],
+            },
+            "yaxis": {"automargin": True, **category_axis([row.model for row in assessment.models])},
+            "showlegend": False,
+            "height": 120 + 44 * len(points),
+        },
+    }

@@ -1,0 +1,203 @@
+"""What is shown of damage: the decision table, every two models, what it takes to break them, and examples."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from advrisk.assess.damage.assessment import LEAST, DamageAssessment, ModelDamage
+from advrisk.assess.damage.examples import Attacked, Example
+from advrisk.assess.damage.figures import damage_intervals, success_curves
+from advrisk.assess.damage.headline import headline
+from advrisk.assess.damage.summary import summaries
+from advrisk.assess.damage.words import damage_name, findings, shares_at, size_columns, what_would_decide
+from advrisk.core.estimate import NamedEstimate
+from advrisk.core.names import cut
+from advrisk.core.numbers import level_text, percent_text
+from advrisk.core.palette import Places, model_places
+from advrisk.core.sections import Cell, Column, Figure, Group, Headline, Kind, Picture, Pictures, Section, Table, Text
+from advrisk.core.sections import Value as Shown
+from advrisk.core.values import number_text
+
+TITLE = "Damage"
+Field = tuple[Column, Callable[[ModelDamage], Shown]]
+_NAME = 60  # characters of a name below a picture
+
+
+def sections(found: DamageAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
+    """The models, least damage first, and what tells them apart."""
+    places = model_places(models)
+    yield Headline(headline(found))
+    yield from summaries(found)
+    yield Text(_how(found), how=True)
+    yield _decision_table(found)
+    yield Text(tuple(findings(found, pairs=found.decided)))
+    if found.comparison:
+        about = "Damage of each model with its interval; the same numbers stand in the table above."
+        yield Figure("Intervals", damage_intervals(found, places=places), about)
+    if len(found.pairs) > 1 or (found.pairs and not found.decided):
+        yield Group("Pairwise comparison", tuple(_pairwise(found)), folded=found.decided)
+    yield Group("How much it takes to break each model", tuple(_curves(found, places)))
+    if found.examples:
+        yield Group("Adversarial examples", tuple(_examples(found)), folded=True)
+
+
+def quantities(found: DamageAssessment) -> Iterator[NamedEstimate]:
+    """Every estimate of every model."""
+    for one in found.models:
+        own = {
+            "clean_accuracy": one.clean_accuracy,
+            "clean_loss": one.clean_loss,
+            "clean_rejection": one.clean_rejection,
+            "damage": one.damage,
+            "relative_damage": one.relative_damage,
+            "cost": one.operational_risk,
+            "unnoticed_by_people": one.by_people,
+        }
+        if one.by_detector is not None:
+            own |= {f"detector_{name}": estimate for name, estimate in vars(one.by_detector).items()}
+        yield from (NamedEstimate(name, one.model, estimate) for name, estimate in own.items() if estimate is not None)
+        for name, shares in (("robust_accuracy", one.robust_accuracy), ("broken", one.success_ratio)):
+            for eps, share in shares.items():
+                yield NamedEstimate(name, one.model, share, of=found.distances.norm, eps=eps)
+
+
+# The decision table
+
+
+def _how(found: DamageAssessment) -> tuple[str, ...]:
+    share = (
+        "The attack success rate is the share of samples that an attack turned to its target within that size."
+        if found.targeted
+        else "Robust accuracy is the share of samples that are correct and that no attack broke within that size."
+    )
+    return (
+        f"Least damage first. Brackets hold {level_text(found.level)} intervals. {share} “Of it clean error” is the "
+        "part of the damage that comes from samples incorrect from the start. A model is called undecided when the "
+        "interval of its difference to another one contains zero, or when two numbers disagree.",
+    )
+
+
+def _decision_table(found: DamageAssessment) -> Table:
+    fields = list(_fields(found))
+    rows = tuple(tuple(of(row) for _, of in fields) for row in found.models)
+    return Table(f"Decision table, {found.distances.norm}", tuple(column for column, _ in fields), rows)
+
+
+def _fields(found: DamageAssessment) -> Iterator[Field]:
+    """Each column, and what stands there of a model."""
+    kind: Kind = "number" if found.relative else "share"
+    yield Column("model"), lambda row: row.model
+    yield Column("verdict"), lambda row: Cell(row.verdict, mark="best" if row.verdict == LEAST else "")
+    for name, eps in size_columns(found).items():
+        yield Column(name, "share"), _at_size(eps, found)
+    yield Column("clean accuracy", "share"), lambda row: row.clean_accuracy
+    if any(row.clean_rejection for row in found.models):
+        yield Column("clean inputs refused", "share"), lambda row: row.clean_rejection
+    if found.comparison:
+        yield Column(damage_name(relative=found.relative), kind), lambda row: row.ranked_by
+        yield Column("of it clean error", kind, detail=True), lambda row: row.clean_error_part
+    if found.detector is not None:
+        yield from _detector_fields(found)
+    if any(row.by_people for row in found.models):
+        yield Column("unnoticed by people", "share"), lambda row: row.by_people
+    if found.cost is not None:
+        yield Column("cost of an attacked input", "amount"), lambda row: row.operational_risk
+    if any(row.probability_best is not None for row in found.models):
+        yield Column("probability of being best", "share", detail=True), lambda row: row.probability_best
+    yield (
+        Column("minimal adversarial distance", "magnitude", detail=True),
+        lambda row: row.minimal_size.value if row.minimal_size else None,
+    )
+    yield (
+        Column("mean adversarial distance", "magnitude", detail=True),
+        lambda row: row.mean_size.estimate if row.mean_size else None,
+    )
+
+
+def _at_size(eps: float, found: DamageAssessment) -> Callable[[ModelDamage], Shown]:
+    return lambda row: shares_at(row, found)[eps]
+
+
+def _detector_fields(found: DamageAssessment) -> Iterator[Field]:
+    """What the detector leaves; its own damage is the ranked one unless an evasion curve was given."""
+    names = {"asked about the attacks": "any_arm"} if found.comparison is not found.detector else {}
+    names |= {"of the nearest success alone": "monte_carlo", "by its fitted curve": "by_curve"}
+    for name, attribute in (names | {"false alarms": "false_alarms"}).items():
+        yield Column(name, "share"), _by_detector(attribute)
+
+
+def _by_detector(name: str) -> Callable[[ModelDamage], Shown]:
+    return lambda row: getattr(row.by_detector, name, None)
+
+
+# Every two models, and what it takes
+
+
+def _pairwise(found: DamageAssessment) -> Iterator[Section]:
+    yield Text(
+        (
+            "The difference of their damage on the same samples, what both share cancelling out. If its interval "
+            "contains zero, they are undecided; the number of samples that would probably decide is an order of "
+            "magnitude.",
+        ),
+        how=True,
+    )
+    columns = (
+        Column("less damage"),
+        Column("more damage"),
+        Column("difference", "number" if found.relative else "share"),
+        Column("told apart"),
+    )
+    rows = tuple(
+        (
+            pair.lower,
+            pair.higher,
+            pair.difference,
+            f"undecided: {what_would_decide(pair, found.samples_left)}" if pair.undecided else "yes",
+        )
+        for pair in found.pairs
+    )
+    yield Table("Difference of every two models", columns, rows)
+
+
+def _curves(found: DamageAssessment, places: Places) -> Iterator[Section]:
+    how = (
+        "For every size of perturbation, the share of samples that some attack broke within that size. A curve further "
+        "right and lower is a model that is harder to break."
+    )
+    if found.comparison:
+        how += " Ψ is the share of perturbations of that size that go undetected."
+    if found.comparison and found.relative:
+        how += " Without a detector it comes from the compared models themselves, so the damage is relative."
+    yield Text((how,), how=True)
+    about = "Share of samples broken against the size of the perturbation, one curve per model."
+    yield Figure("Samples broken by size", success_curves(found, places=places), about)
+
+
+# Adversarial examples
+
+
+def _examples(found: DamageAssessment) -> Iterator[Section]:
+    yield Text(
+        (
+            "The nearest one found for each model, from samples that break easily (top) to hard ones. Beside it stands "
+            "the change, amplified: gray means unchanged.",
+        ),
+        how=True,
+    )
+    for one in found.examples:
+        original = Picture(one.png, f"original of {one.sample}", _below_original(one))
+        attacked = (
+            Picture(hit.png, f"adversarial example against {hit.model}, and the amplified change", _below(hit))
+            for hit in one.attacked
+        )
+        yield Pictures(f"{one.sample}: class {one.label}", (original, *attacked))
+
+
+def _below_original(example: Example) -> str:
+    others = (f"{cut(model, _NAME)}: {word}" for model, word in example.others.items())
+    return "; ".join([f"original, class {example.label}", *others])
+
+
+def _below(hit: Attacked) -> str:
+    sure = "" if hit.confidence is None else f", {percent_text(hit.confidence)} sure"
+    read = f"{cut(hit.model, _NAME)}: read as {hit.prediction}{sure}"
+    return f"{read}; size {number_text(hit.distance, 'number')}, {cut(hit.arm, _NAME)}"
