@@ -127,8 +127,11 @@ def _folded(cell: str, width: int) -> str:
     """A cell in lines of that width, broken by words."""
     made: list[str] = []
     for line in cell.split("\n"):
-        kept = {"drop_whitespace": False, "break_on_hyphens": False, "break_long_words": False}
-        first, *others = textwrap.wrap(_kept(line), width, **kept) if len(line) > width else [line]
+        first, *others = (
+            textwrap.wrap(_kept(line), width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False)
+            if len(line) > width
+            else [line]
+        )
         made += [first.rstrip(" "), *(part.strip(" ") for part in others)]
     return "\n".join(made).replace(_KEPT, " ")
 
