@@ -143,7 +143,7 @@ def test_links_lead_to_files_and_sections(written: Path) -> None:
         file, _, section = link.partition("#")
         assert not file or (written / file).is_file()
         assert not section or section in (in_report if file else ids)
-    sections = {"table", "curves", "indicators", "detection", "survival", "certificate", "health", "provenance"}
+    sections = {"damage", "indicators", "detection", "survival", "certificate", "health", "provenance"}
     assert {f"report.html#{section}" for section in sections} <= links
     named = {path.relative_to(written).as_posix() for path in written.rglob("*") if path.is_file()}
     assert named <= links | {"index.html", "index.md"}
