@@ -13,6 +13,7 @@ from advrisk import Run, Study
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import loss_text
 from advrisk.core.errors import RiskError
+from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.report import write_report
@@ -146,7 +147,11 @@ class TestInBrowser:
         arms_found = {"loss": {name: arm_risks(tensor) for name, tensor in tensors.items()}}
         assessed = IndicatorAssessment((found,), arms_found, (), {}, 0.95, (NASTY,))
         page = write_report(
-            run.folder, run.ledger, None, tmp_path / "page.html", Findings(damage="none", indicators=assessed)
+            run.folder,
+            run.ledger,
+            None,
+            tmp_path / "page.html",
+            Findings(damage=Unanswered("none"), indicators=assessed),
         )
         visit = Visit(browser, page, width=390)
         unfold(visit)
@@ -190,7 +195,11 @@ def test_of_rows_of_tables_the_page_lists_what_changed(run: Run, tmp_path: Path)
     write_inputs(shard_inputs(tmp_path, worst.shard), [worst.sample], before[None])
     write_inputs(cell_inputs(tmp_path, worst.cell), [worst.sample], after[None])
     page = write_report(
-        tmp_path, Ledger.open(tmp_path).named(), None, tmp_path / "page.html", Findings(damage="none", failures=[found])
+        tmp_path,
+        Ledger.open(tmp_path).named(),
+        None,
+        tmp_path / "page.html",
+        Findings(damage=Unanswered("none"), failures=[found]),
     ).read_text()
     assert f"no. 1: 0 → {MISSING:g}; no. 2: 1 → 1.5" in page
     assert worst.sample in page

@@ -70,11 +70,11 @@ def strict(text: str) -> Any:
 
 def answers(run: Run) -> Iterator[Tabular]:
     found = run.findings()
-    for one in (found.damage, found.settled, found.attacks, found.detection, found.indicators, found.survival):
+    for one in (found.damage, found.convergence, found.attacks, found.detection, found.indicators, found.survival):
         assert isinstance(one, Tabular)
         yield one
-    assert isinstance(found.certificates, Tabular)
-    yield from (found, found.certificates, *found.failures, *found.searches, run.status())
+    assert isinstance(found.certificate, Tabular)
+    yield from (found, found.certificate, *found.failures, *found.search, run.status())
 
 
 class TestRecord:

@@ -1,9 +1,9 @@
 """Everything a run answers, gathered for its report: what cannot be answered leaves the rest as it is."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from advrisk.api.part import ON_CERTIFICATES, asked_words, asks_for_damage, states_scenarios, why_no_gate
+from advrisk.api.part import asked_words, asks_for_damage, states_scenarios, why_no_gate
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment, assessed_convergence
 from advrisk.assess.damage.walk import detectors_of
@@ -15,7 +15,7 @@ from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.errors import RiskError, StudyError
-from advrisk.core.sections import Unanswered
+from advrisk.core.sections import Unanswered, result_of
 from advrisk.core.seeds import generator
 from advrisk.report.findings import Findings
 from advrisk.report.stopping import stopping_words
@@ -24,29 +24,33 @@ if TYPE_CHECKING:
     from advrisk.api.run import Run
 
 
+T = TypeVar("T")
+
+
 def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> Findings:
     """All assessments as the study asks for them."""
-    damage: DamageAssessment | str
-    settled = attacks = None
+    damage: DamageAssessment | Unanswered
+    convergence = attacks = None
     try:
         damage = assess_damage()
         attacks = run.attacks(norm=run.asked.get("norm"), arms=run.asked.get("arms"))
         if damage.comparison:
-            settled = assessed_convergence(damage, rng=generator("convergence", run.seed))
+            convergence = assessed_convergence(damage, rng=generator("convergence", run.seed))
     except RiskError as error:  # corruptions alone, say
-        damage = " ".join([str(error), *stopping_words(run.stopping, run.study)])
-    indicators, status = _indicators(run), run.status()
+        damage = Unanswered(" ".join([str(error), *stopping_words(run.stopping, run.study)]))
+    indicators, status = _asked(lambda: _indicators(run)), run.status()
+    risks = result_of(indicators)
     return Findings(
         damage=damage,
-        settled=settled,
+        convergence=convergence,
         attacks=attacks,
         flags=run.own_flags,
-        detection=_detection(run),
+        detection=_asked(lambda: _detection(run)),
         indicators=indicators,
-        failures=[] if isinstance(indicators, str) else _failures(run, indicators),
-        survival=_survival(run),
-        searches=run.searches(),
-        certificates=_certificates(run),
+        failures=_failures(run, risks) if risks else [],
+        survival=_asked(lambda: _survival(run)),
+        search=run.searches(),
+        certificate=_asked(lambda: _certificate(run)),
         gate=gate_finding(run),
         models=run.model_names,
         further=_further(run),
@@ -60,16 +64,21 @@ def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> F
     )
 
 
-def gate_finding(run: "Run") -> GateResult | str:
-    """What the study requires, checked; or why it is not, or empty where nothing is required."""
+def gate_finding(run: "Run") -> GateResult | Unanswered | None:
+    """What the study requires, checked; or why it is not, or None where nothing is required."""
     if run.study is None or not run.study.gate:
-        return ""
+        return None
     if why := why_no_gate(run):
-        return why
+        return Unanswered(why)
+    return _asked(lambda: run.gate(evasion=run.asked.get("evasion"), cost=run.asked.get("cost")))
+
+
+def _asked(answer: Callable[[], T]) -> T | Unanswered:
+    """An answer; or why there is none: the run is not finished, not all is scored yet, or a file is lost."""
     try:
-        return run.gate(evasion=run.asked.get("evasion"), cost=run.asked.get("cost"))
-    except (RiskError, StudyError) as error:  # a requirement that the run as it is now cannot answer
-        return str(error)
+        return answer()
+    except (RiskError, StudyError) as error:
+        return Unanswered(str(error))
 
 
 def _further(run: "Run") -> dict[str, Finding | Unanswered]:
@@ -77,28 +86,20 @@ def _further(run: "Run") -> dict[str, Finding | Unanswered]:
     return {name: run.finding(name) for name in (run.study.assess.further if run.study else ())}
 
 
-def _detection(run: "Run") -> DetectionAssessment | str:
+def _detection(run: "Run") -> DetectionAssessment | None:
     if not detectors_of(run.ledger):
-        return ""
+        return None
     alarm, arms = run.asked.get("detector"), run.asked.get("arms")
-    try:
-        if alarm is None:
-            return run.detection(arms=arms)
-        limit = alarm["threshold"] if alarm.get("threshold") is not None else {"false_alarms": alarm["false_alarms"]}
-        return run.detection(arms=arms, detectors=[alarm["name"]], threshold=limit)
-    except RiskError as error:  # not all is scored yet, say
-        return str(error)
+    if alarm is None:
+        return run.detection(arms=arms)
+    limit = alarm["threshold"] if alarm.get("threshold") is not None else {"false_alarms": alarm["false_alarms"]}
+    return run.detection(arms=arms, detectors=[alarm["name"]], threshold=limit)
 
 
-def _indicators(run: "Run") -> IndicatorAssessment | str:
+def _indicators(run: "Run") -> IndicatorAssessment | None:
     """Nothing where nobody asked and nature did nothing."""
     corrupted = "SELECT 1 FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'"
-    if not states_scenarios(run) and not len(run.query(corrupted)):
-        return ""
-    try:
-        return run.own_indicators
-    except (RiskError, StudyError) as error:  # not finished, or a file of costs is lost
-        return str(error)
+    return run.own_indicators if states_scenarios(run) or len(run.query(corrupted)) else None
 
 
 def _failures(run: "Run", found: IndicatorAssessment) -> list[FailureModes]:
@@ -110,22 +111,12 @@ def _failures(run: "Run", found: IndicatorAssessment) -> list[FailureModes]:
     ]
 
 
-def _survival(run: "Run") -> SurvivalAssessment | str:
+def _survival(run: "Run") -> SurvivalAssessment | None:
     """Nothing where the study does not ask for it (`assess: {survival: {…}}`)."""
     if run.study is None or "survival" not in run.study.assess.model_fields_set:
-        return ""
-    try:
-        return run.survival(norm=run.asked.get("norm"), arms=run.asked.get("arms"))
-    except RiskError as error:
-        return str(error)
+        return None
+    return run.survival(norm=run.asked.get("norm"), arms=run.asked.get("arms"))
 
 
-def _certificates(run: "Run") -> CertificateAssessment | str:
-    if run.study is None or run.study.assess.certificate is None:
-        return ""
-    if run.view.where:
-        return ON_CERTIFICATES
-    try:
-        return run.certificate()
-    except RiskError as error:  # not begun yet, say
-        return str(error)
+def _certificate(run: "Run") -> CertificateAssessment | None:
+    return run.certificate() if run.study is not None and run.study.assess.certificate is not None else None

@@ -10,6 +10,7 @@ from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.indicators.words import stated_results
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain
+from advrisk.core.sections import Unanswered, result_of
 from advrisk.report.answer import Answer, answer
 from advrisk.report.headline import Requirements
 from advrisk.report.records import damage_record
@@ -78,14 +79,14 @@ def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str
     """Of a run or a part of it; `scenario` and `loss` say by which of them, also where damage was asked for."""
     explicit = scenario is not None or loss is not None
     stated = states_scenarios(run) and not asks_for_damage(run)
-    results, why = _scenario_results(run, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
+    results, lost = _scenario_results(run, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
     status = run.status()
     unfinished = "" if status.done else status.so_far
-    damage, no_damage = _damage(run, needed=not (results or why or unfinished))
+    damage = _damage(run, needed=not (results or lost or unfinished))
     return Selection(
-        answer=answer(damage or no_damage, results, gate_finding(run), why_not=why, unfinished=unfinished),
-        by=", ".join(one.scenario.name for one in results) or ("scenarios" if why else DAMAGE),
-        damage=damage,
+        answer=answer(damage, results, gate_finding(run), lost=lost, unfinished=unfinished),
+        by=", ".join(one.scenario.name for one in results) or ("scenarios" if lost else DAMAGE),
+        damage=result_of(damage),
         scenarios=tuple(results),
     )
 
@@ -106,11 +107,11 @@ def _scenario_results(
     return stated_results(found) or found.results[:1], ""
 
 
-def _damage(run: "Run", *, needed: bool) -> tuple[DamageAssessment | None, str]:
-    """Damage, or None and why there is none, which is an error where it is `needed`."""
+def _damage(run: "Run", *, needed: bool) -> DamageAssessment | Unanswered:
+    """Damage, or why there is none, which is an error where it is `needed`."""
     try:
-        return run.damage(**run.asked), ""
+        return run.damage(**run.asked)
     except RiskError as error:  # corruptions alone, say
         if needed:
             raise
-        return None, str(error)
+        return Unanswered(str(error))

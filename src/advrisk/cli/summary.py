@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -12,7 +12,7 @@ from advrisk.cli.damage import print_damage, print_headlines, print_risks
 from advrisk.cli.lines import print_part
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
-from advrisk.core.sections import Unanswered
+from advrisk.core.sections import Unanswered, result_of
 from advrisk.render.terminal import indented
 from advrisk.report.records import headlines
 from advrisk.study.questions import title_of
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from advrisk.api import Run
     from advrisk.report import Findings
 
-# What of `Findings` answers a question, the command that shows it, and what that prints.
-_FURTHER = (
-    ("settled", "show convergence", "how the numbers settle"),
+# A question, the command that shows it, and what that prints.
+_COMMANDS = (
+    ("damage", "show damage", "also with a detector, or a cost"),
+    ("convergence", "show convergence", "how the numbers settle"),
     ("attacks", "show attacks", "which attacks earn their passes"),
     ("detection", "show detection", "detectors against all attacks"),
     ("indicators", "show indicators", "risk in each scenario"),
     ("failures", "show failures", "the inputs that fail"),
     ("survival", "show survival", "how long each model survives"),
-    ("searches", "show search", "settings that searches tried"),
-    ("certificates", "show certificate", "what is certified"),
+    ("search", "show search", "settings that searches tried"),
+    ("certificate", "show certificate", "what is certified"),
     ("gate", "gate", "each requirement"),
 )
 # Which of the options of a part a command has; those not listed have all.
@@ -46,20 +47,21 @@ def show_summary(run: "Run", folder: str, part: Options, *, as_json: bool) -> No
         print(json_text(run_record(run)))
         return
     found = run.findings()
-    if isinstance(found.damage, str) and not found.answered:
-        raise RiskError(found.damage)
+    if not found.answered:
+        raise RiskError(str(found.damage))
     print_summary(run, found, folder, part)
 
 
 def print_summary(run: "Run", found: "Findings", folder: str, part: Options) -> None:
     """What a run says for those who read no further, and where to read on."""
     console, said = Console(), headlines(found)
-    if not isinstance(found.damage, str):
-        print_damage(found.damage, said)
+    if damage := result_of(found.damage):
+        print_damage(damage, said)
     else:
         print_part(run)
         print_headlines(console, said)
-        for result in () if isinstance(found.indicators, str) else stated_results(found.indicators):
+        indicators = result_of(found.indicators)
+        for result in stated_results(indicators) if indicators else ():
             print_risks(console, result)
     for question, why in _unanswered(found):
         if why.rstrip(".") not in " ".join(said):
@@ -78,11 +80,11 @@ def _print_commands(console: Console, commands: Mapping[str, str]) -> None:
 
 def _commands(found: "Findings", folder: str, part: Options) -> Iterator[tuple[str, str]]:
     """Each command with the options that restrict this summary, and what it prints."""
-    further = (row for row in _FURTHER if _answered(found, row[0]))
-    damage = [] if isinstance(found.damage, str) else [("damage", "show damage", "also with a detector, or a cost")]
+    there = {one.name for one in found.answered}
+    built_in = (row for row in _COMMANDS if row[0] in there)
     answered = (name for name, one in found.further.items() if isinstance(one, Finding))
     registered = [(name, f"show {name}", title_of(name).lower()) for name in answered]
-    for _, command, what in (*damage, *further, *registered, ("", "report", "everything, in one HTML file")):
+    for _, command, what in (*built_in, *registered, ("", "report", "everything, in one HTML file")):
         given = [(option, value) for option in _TAKEN.get(command, tuple(part)) for value in part[option]]
         words = ["advrisk", *command.split(), folder, *(word for pair in given for word in pair)]
         yield shlex.join(words), what
@@ -90,15 +92,6 @@ def _commands(found: "Findings", folder: str, part: Options) -> Iterator[tuple[s
 
 def _unanswered(found: "Findings") -> Iterator[tuple[str, str]]:
     """Questions that the study asks and the run does not answer, and why."""
-    for name, command, _ in (("damage", "damage", ""), *_FURTHER):
-        why: Any = getattr(found, name)
-        if isinstance(why, str) and why:
-            yield command.removeprefix("show "), why
-    for name, finding in found.further.items():
-        if isinstance(finding, Unanswered):
-            yield name, str(finding)
-
-
-def _answered(found: "Findings", name: str) -> bool:
-    answer: Any = getattr(found, name)
-    return bool(answer) if isinstance(answer, list | tuple) else answer is not None and not isinstance(answer, str)
+    for name, one in found.answers.items():
+        if isinstance(one, Unanswered):
+            yield name, str(one)

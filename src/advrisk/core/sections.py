@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -39,8 +39,11 @@ Kind = Literal[
     "p-value",
     "flag",
 ]
+T = TypeVar("T")
+
 Plain = str | float | Estimate | None  # whole numbers and truth values are floats to the type checker
-Part = Literal["sure", "drivers", "undecided"]  # of the executive summary
+# Of the executive summary; `headlines` are what a terminal shows of a whole run.
+Part = Literal["ship", "sure", "drivers", "undecided", "headlines"]
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,16 @@ class Unanswered:
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
+
+
+def result_of(found: T | Unanswered | None) -> T | None:
+    """An answer; None where there is none, or nobody asked."""
+    return None if isinstance(found, Unanswered) else found
+
+
+def why_not(found: object) -> str:
+    """Why a question has no answer; empty where it has one, or nobody asked."""
+    return str(found) if isinstance(found, Unanswered) else ""
 
 
 def every(sections: Iterable[Section]) -> Iterator[Section]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.words import stated_results
-from advrisk.report.findings import Findings, or_why
+from advrisk.core.sections import Unanswered, result_of, why_not
+from advrisk.report.findings import Findings
 from advrisk.report.headline import (
+    Gate,
     Requirements,
     by_damage,
     damage_headline,
@@ -77,51 +78,49 @@ class Answer:
 
 
 def answer(
-    damage: DamageAssessment | str,
+    damage: DamageAssessment | Unanswered,
     scenarios: Sequence[ScenarioResult] = (),
-    gate: GateResult | str = "",
+    gate: Gate = None,
     *,
-    why_not: str = "",
+    lost: str = "",
     unfinished: str = "",
 ) -> Answer:
     """What was asked, in its order: the scenarios, then damage; requirements stand in the first sentence.
 
-    Text in place of damage says why there is none, in place of a gate why it was not checked (empty: none is stated).
-    `why_not` says why stated scenarios have no result, `unfinished` how far a run is that is not done.
+    `lost` says why stated scenarios have no result, `unfinished` how far a run is that is not done.
     """
-    found, no_damage = or_why(damage)
+    found = result_of(damage)
     models = [row.model for row in (scenarios[0].models if scenarios else found.models if found else ())]
     named, said = _of_scenarios(scenarios, found, gate) if scenarios else (None, [])
-    if why_not:
-        said = [with_requirements(f"The study's scenarios have no answer: {why_not}", None, models, gate)]
+    if lost:
+        said = [with_requirements(f"The study's scenarios have no answer: {lost}", None, models, gate)]
     elif not scenarios and found is not None:
         named, said = found.least_bad, [damage_headline(found, gate)]
     elif not scenarios:
-        said = [with_requirements(f"The evidence names no model: {no_damage.rstrip('.')}", None, models, gate)]
-    if found is not None and (scenarios or why_not):
+        said = [with_requirements(f"The evidence names no model: {why_not(damage).rstrip('.')}", None, models, gate)]
+    if found is not None and (scenarios or lost):
         said.append(by_damage(found))
     if unfinished:
         said.insert(0, f"Decide nothing yet: the run is not finished ({unfinished} are done).")
     required = requirements_of(named, models, gate)
-    return Answer(tuple(said), named, required, len(models), bool(unfinished), bool(why_not))
+    return Answer(tuple(said), named, required, len(models), bool(unfinished), bool(lost))
 
 
 def leading(found: Findings) -> Answer:
     """The answer of everything that was found."""
-    indicators, why = or_why(found.indicators)
-    if found.by_damage:
-        indicators, why = None, ""
+    asked = None if found.by_damage else found.indicators
+    indicators = result_of(asked)
     return answer(
         found.damage,
         stated_results(indicators) if indicators else (),
         found.gate,
-        why_not=why.rstrip(".") if found.scenarios_stated else "",
+        lost=why_not(asked).rstrip(".") if found.scenarios_stated else "",
         unfinished=found.unfinished,
     )
 
 
 def _of_scenarios(
-    scenarios: Sequence[ScenarioResult], damage: DamageAssessment | None, gate: GateResult | str
+    scenarios: Sequence[ScenarioResult], damage: DamageAssessment | None, gate: Gate
 ) -> tuple[str | None, list[str]]:
     """The model that all scenarios name, and a sentence on each; the first sentence carries the requirements."""
     names = {one.least_bad for one in scenarios}

@@ -8,6 +8,7 @@ from typing import Any
 from advrisk.assess.damage.clean import clean_shares
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text, size_text
+from advrisk.core.sections import result_of
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.report.findings import Findings
 from advrisk.study import StudySpec
@@ -65,8 +66,8 @@ def accuracy_numbers(source: Source) -> Iterator[Number]:
 
 
 def success_numbers(source: Source) -> Iterator[Number]:
-    damage = source.found.damage
-    if isinstance(damage, str):
+    damage = result_of(source.found.damage)
+    if damage is None:
         return
     norm = damage.distances.norm
     for row in damage.models:
@@ -82,8 +83,8 @@ def success_numbers(source: Source) -> Iterator[Number]:
 
 
 def damage_numbers(source: Source) -> Iterator[Number]:
-    damage = source.found.damage
-    if isinstance(damage, str):
+    damage = result_of(source.found.damage)
+    if damage is None:
         return
     for row in damage.models:
         if row.damage is not None:
@@ -96,24 +97,25 @@ def damage_numbers(source: Source) -> Iterator[Number]:
 
 def comparison_numbers(source: Source) -> Iterator[Number]:
     found = source.found
-    if not isinstance(found.damage, str):
-        for row in found.damage.models:
+    if damage := result_of(found.damage):
+        for row in damage.models:
             if row.relative_damage is not None:
                 yield Number("relative damage", row.model, row.relative_damage, note=_ON_RELATIVE)
-        word = "relative damage" if found.damage.relative else "probability of damage"
-        for pair in found.damage.pairs:
+        word = "relative damage" if damage.relative else "probability of damage"
+        for pair in damage.pairs:
             yield Number(
                 f"{word}: how much more than {pair.lower}", pair.higher, pair.difference, note=_decided(pair.undecided)
             )
-    for result in () if isinstance(found.indicators, str) or not stated(source) else found.indicators.results:
+    indicators = result_of(found.indicators) if stated(source) else None
+    for result in indicators.results if indicators else ():
         for pair in result.pairs:
             what = f"{result.loss} in {result.scenario.name}: how much more than {pair.lower}"
             yield Number(what, pair.higher, pair.difference, note=_decided(pair.undecided))
 
 
 def corruptions_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.indicators
-    if isinstance(found, str):
+    found = result_of(source.found.indicators)
+    if found is None:
         return
     rows = source.ledger.query("SELECT DISTINCT arm FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")
     named = set(rows["arm"].to_pylist())
@@ -126,8 +128,8 @@ def corruptions_numbers(source: Source) -> Iterator[Number]:
 
 
 def scenarios_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.indicators
-    if isinstance(found, str) or not stated(source):
+    found = result_of(source.found.indicators)
+    if found is None or not stated(source):
         return
     for result in found.results:
         for row in result.models:
@@ -135,8 +137,8 @@ def scenarios_numbers(source: Source) -> Iterator[Number]:
 
 
 def groups_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.indicators
-    if isinstance(found, str):
+    found = result_of(source.found.indicators)
+    if found is None:
         return
     for result in found.results:
         for row in result.models:
@@ -148,8 +150,8 @@ def groups_numbers(source: Source) -> Iterator[Number]:
 
 
 def detection_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.detection
-    if isinstance(found, str):
+    found = result_of(source.found.detection)
+    if found is None:
         return
     for one in found.tables:
         entry = one.overall
@@ -163,8 +165,8 @@ def detection_numbers(source: Source) -> Iterator[Number]:
 
 
 def survival_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.survival
-    if isinstance(found, str):
+    found = result_of(source.found.survival)
+    if found is None:
         return
     for row in found.models:
         if row.mean is not None:
@@ -178,8 +180,8 @@ def survival_numbers(source: Source) -> Iterator[Number]:
 
 
 def certificates_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.certificates
-    if isinstance(found, str):
+    found = result_of(source.found.certificate)
+    if found is None:
         return
     written = source.study.written if source.study else {}
     terms = f"alpha {found.alpha:g}, zeta {found.zeta:g}"
@@ -194,21 +196,21 @@ def certificates_numbers(source: Source) -> Iterator[Number]:
 
 
 def gate_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.gate
-    for one in () if isinstance(found, str) else found.results:
+    found = result_of(source.found.gate)
+    for one in found.results if found else ():
         yield Number(one.requirement, exact=one.verdict, note=one.reason)
 
 
 def people_numbers(source: Source) -> Iterator[Number]:
-    damage = source.found.damage
-    for row in () if isinstance(damage, str) else damage.models:
+    damage = result_of(source.found.damage)
+    for row in damage.models if damage else ():
         if row.by_people is not None:
             yield Number("attacked inputs that people did not notice", row.model, row.by_people, unit=SHARE)
 
 
 def measures_numbers(source: Source) -> Iterator[Number]:
-    found = source.found.indicators
-    for model, by_name in {} if isinstance(found, str) else found.measures.items():
+    found = result_of(source.found.indicators)
+    for model, by_name in found.measures.items() if found else ():
         for name, mean in by_name.items():
             yield Number(f"{name}, mean over samples", model, mean)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from advrisk.core.sections import Unanswered
+from advrisk.core.sections import Unanswered, result_of, why_not
 from advrisk.ledger import Ledger
 from advrisk.report.evidence_numbers import (
     PLAIN,
@@ -98,13 +98,11 @@ def _why_indicators(source: Source) -> str:
 
 
 def _why_scenarios(source: Source) -> str:
-    if isinstance(source.found.indicators, str) and source.found.indicators:
-        return source.found.indicators
-    return "no scenario describes the deployment; add `scenarios` to the study"
+    return why_not(source.found.indicators) or "no scenario describes the deployment; add `scenarios` to the study"
 
 
 def _why_groups(source: Source) -> str:
-    if isinstance(source.found.indicators, str):
+    if result_of(source.found.indicators) is None:
         return _why_indicators(source)
     return "the samples carry no strata; name some in `data: {strata: …}`"
 
@@ -114,7 +112,7 @@ def _why_comparison(source: Source) -> str:
 
 
 def _because(usual: str, found: Any) -> str:
-    return found if isinstance(found, str) and found else usual
+    return why_not(found) or usual
 
 
 _Row = tuple[str, str, str, Callable[[Source], Iterator[Number]], Callable[[Source], str]]
@@ -188,7 +186,7 @@ TOPICS: Mapping[str, _Row] = {
         "Upper bounds hold for the frozen attacks on samples that nothing else looked at.",
         certificates_numbers,
         lambda source: _because(
-            "nothing is certified; add `assess: {certificate: …}` to the study", source.found.certificates
+            "nothing is certified; add `assess: {certificate: …}` to the study", source.found.certificate
         ),
     ),
     "gate": (

@@ -2,18 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TypeVar
 
-from advrisk.assess.certificate.records import CertificateAssessment
-from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.gate.records import GateResult
-from advrisk.assess.gate.sections import gate_counts
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import EQUALLY, loss_interval, scenario_drivers, stated_results
 from advrisk.assess.protocol import Finding
-from advrisk.core.names import cut_words, few, one_line
-from advrisk.core.sections import Part, Unanswered, summary_of
+from advrisk.core.names import cut_words, one_line
+from advrisk.core.sections import Part, Unanswered, result_of, summary_of
 from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
 from advrisk.report.findings import Findings
@@ -21,8 +16,6 @@ from advrisk.report.stopping import level_words, rest_words
 from advrisk.report.untested import not_tested
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.study import StudySpec
-
-T = TypeVar("T")
 
 LABELS = {
     "ship": "Which model",
@@ -78,16 +71,12 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
 
 
 def _to_ship(found: Findings) -> list[str]:
-    damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
-    gate = _of(found.gate, GateResult)
+    damage, indicators = result_of(found.damage), result_of(found.indicators)
     lead = leading(found)
     told = list(lead.sentences)
     if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
         told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
-    if gate is not None:
-        state = "passes" if gate.passed else "fails" if gate.failed else "is undecided"
-        told.append(f"The study's gate {state} ({gate_counts(gate)}).")
-    elif damage and not found.gate and not found.view:
+    if damage and found.gate is None and not found.view:
         told.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
     named = sorted({one for one in (lead.least_bad, damage.least_bad if damage else None) if one})
     told += _on_equal_corruptions(damage, indicators)
@@ -96,9 +85,7 @@ def _to_ship(found: Findings) -> list[str]:
             f"These answers name different models ({', '.join(named)}), because the questions differ; the "
             "first answers the study's scenario."
         )
-    if certificates := _of(found.certificates, CertificateAssessment):
-        told += few(certificate_headlines(certificates), "more models: see the section on certificates.")
-    return [*told, *found.view.sentences()]
+    return [*told, *_said(found, "ship"), *found.view.sentences()]
 
 
 def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
@@ -137,10 +124,10 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
 
 def _what_drives(found: Findings) -> list[str]:
     told = _said(found, "drivers")
-    damage, indicators = _of(found.damage, DamageAssessment), _of(found.indicators, IndicatorAssessment)
+    damage, indicators = result_of(found.damage), result_of(found.indicators)
     if indicators and not stated_results(indicators):
         told += scenario_drivers(indicators.results[0], damage.least_bad if damage else None)
-    return told or [f"Not known: {found.damage}." if isinstance(found.damage, str) else "No sample was broken."]
+    return told or [f"Not known: {found.damage}." if damage is None else "No sample was broken."]
 
 
 # What is undecided
@@ -161,11 +148,6 @@ def _said(found: Findings, part: Part) -> list[str]:
     """What findings add to a part themselves."""
     told = [summary_of(one.sections, part) for one in found.built_in.values() if isinstance(one, Finding)]
     return [sentence for sentences in told for sentence in sentences]
-
-
-def _of(found: object, kind: type[T]) -> T | None:
-    """An assessment, or None where text says why there is none."""
-    return found if isinstance(found, kind) else None
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.built_in import QUESTIONS
@@ -23,25 +23,22 @@ from advrisk.ledger.stopping import Stopping
 from advrisk.ledger.views import ALL, View
 from advrisk.risk.convergence import Convergence
 
-T = TypeVar("T")
-_FIELDS = {"convergence": "settled", "search": "searches", "certificate": "certificates"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Findings(Tabular):
-    """Everything a run answers. Text in place of an assessment says why there is none; if empty, nobody asked."""
+    """Everything a run answers: for each question its result, why there is none, or None where nobody asked."""
 
-    damage: DamageAssessment | str
-    settled: Convergence | None = None
+    damage: DamageAssessment | Unanswered
+    convergence: Convergence | None = None
     attacks: ArmComparison | None = None
     flags: Sequence[dict[str, Any]] = ()
-    detection: DetectionAssessment | str = ""
-    indicators: IndicatorAssessment | str = ""
+    detection: DetectionAssessment | Unanswered | None = None
+    indicators: IndicatorAssessment | Unanswered | None = None
     failures: Sequence[FailureModes] = ()
-    survival: SurvivalAssessment | str = ""
-    searches: Sequence[SearchRecord] = ()
-    certificates: CertificateAssessment | str = ""
-    gate: GateResult | str = ""
+    survival: SurvivalAssessment | Unanswered | None = None
+    search: Sequence[SearchRecord] = ()
+    certificate: CertificateAssessment | Unanswered | None = None
+    gate: GateResult | Unanswered | None = None
     further: Mapping[str, Finding | Unanswered] = field(default_factory=dict)  # by registered assessments
     models: Sequence[str] = ()  # of the whole run: the n-th has the n-th colour in every figure
     unfinished: str = ""  # how far a run is that is not done
@@ -63,11 +60,11 @@ class Findings(Tabular):
         """Each built-in question that was asked, in the order of the page."""
         made: dict[str, Finding | Unanswered] = {}
         for name, question in QUESTIONS.items():
-            match getattr(self, _FIELDS.get(name, name)):
-                case None | "" | () | []:
+            match getattr(self, name):
+                case None | () | []:
                     continue
-                case str(why):
-                    made[name] = Unanswered(why)
+                case Unanswered() as why:
+                    made[name] = why
                 case result:
                     sections = without_twins(question.sections(result, self.models))
                     made[name] = Finding(name, question.title, result, sections, tuple(question.quantities(result)))
@@ -82,8 +79,3 @@ class Findings(Tabular):
     def answered(self) -> list[Finding]:
         """Those that have an answer."""
         return [one for one in self.answers.values() if isinstance(one, Finding)]
-
-
-def or_why(found: T | str) -> tuple[T | None, str]:
-    """An assessment and no text, or none and the text that says why."""
-    return (None, found) if isinstance(found, str) else (found, "")

@@ -10,11 +10,13 @@ from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.words import in_scenario, loss_text
 from advrisk.core.errors import StudyError
 from advrisk.core.names import listed
+from advrisk.core.sections import Unanswered
 from advrisk.risk.decision import alike
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.study import Requirement, parse_requirement
 
 Requirements = Literal["met", "not met", "undecided", "not checked"]
+Gate = GateResult | Unanswered | None  # checked, not checked for a reason, or none is stated
 
 _OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ", "The scenarios ")
 
@@ -24,16 +26,14 @@ def by_damage(found: DamageAssessment) -> str:
     return f"By damage: {_within(headline(found))}"
 
 
-def damage_headline(found: DamageAssessment, gate: GateResult | str) -> str:
+def damage_headline(found: DamageAssessment, gate: Gate) -> str:
     """The headline of damage, with what the gate says of the least bad model."""
     models = [row.model for row in found.models]
     among = [found.models[0].model, *alike(found.models[0].model, found.pairs)]
     return with_requirements(least_bad_words(found), found.least_bad or _only(models), models, gate, among=among)
 
 
-def scenario_headline(
-    result: ScenarioResult, damage: DamageAssessment | None = None, gate: GateResult | str = ""
-) -> str:
+def scenario_headline(result: ScenarioResult, damage: DamageAssessment | None = None, gate: Gate = None) -> str:
     """The model with the least risk in a scenario, and how bad it is under attack and on clean inputs."""
     models = [row.model for row in result.models]
     named = result.least_bad or _only(models)
@@ -44,7 +44,7 @@ def scenario_headline(
     return with_requirements(said, named, models, gate, among=among)
 
 
-def disagreement(results: Sequence[ScenarioResult], gate: GateResult | str = "") -> str:
+def disagreement(results: Sequence[ScenarioResult], gate: Gate = None) -> str:
     """Which model each scenario favours, where they do not all name the same."""
     named = {one.least_bad for one in results} - {None}
     opening = "The scenarios disagree" if len(named) > 1 else "The scenarios do not settle on one model"
@@ -71,14 +71,13 @@ class _Checked:
     held: Held
 
 
-def requirements_of(named: str | None, models: Sequence[str], gate: GateResult | str) -> Requirements | None:
+def requirements_of(named: str | None, models: Sequence[str], gate: Gate) -> Requirements | None:
     """Whether the named model meets what is required of it, and of no model; None where nothing is.
 
-    Text in place of a gate says why it was not checked; empty, that none is stated. Where no model is named: whether
-    every requirement is met, or none of the models meets its own.
+    Where no model is named: whether every requirement is met, or none of the models meets its own.
     """
-    if isinstance(gate, str):
-        return "not checked" if gate else None
+    if gate is None or isinstance(gate, Unanswered):
+        return None if gate is None else "not checked"
     checked = [_checked(one) for one in gate.results]
     if not checked:
         return None
@@ -96,14 +95,16 @@ def _met(checked: Sequence[_Checked]) -> Requirements | None:
 
 
 def with_requirements(
-    said: str, named: str | None, models: Sequence[str], gate: GateResult | str, *, among: Sequence[str] = ()
+    said: str, named: str | None, models: Sequence[str], gate: Gate, *, among: Sequence[str] = ()
 ) -> str:
     """The sentence with what the gate says of the named model, and of all of them.
 
     Where none is named, it is said of those `among` which the evidence does not decide (default: all).
     """
-    if isinstance(gate, str):
-        return f"{said}; what the study requires (gate) is not checked: {gate.rstrip('.')}." if gate else f"{said}."
+    if gate is None:
+        return f"{said}."
+    if isinstance(gate, Unanswered):
+        return f"{said}; what the study requires (gate) is not checked: {str(gate).rstrip('.')}."
     checked = [_checked(one) for one in gate.results]
     if not checked:
         return f"{said}."

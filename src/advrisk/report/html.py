@@ -19,7 +19,7 @@ from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import cut_words, matches, no_match, one_line
 from advrisk.core.numbers import percent_text
 from advrisk.core.palette import Plot
-from advrisk.core.sections import Unanswered, slug
+from advrisk.core.sections import Unanswered, result_of, slug
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.ledger.layout import STUDY_FILE
@@ -107,10 +107,10 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
 def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
     """With pictures from the inputs that the run kept: only a page shows them."""
     failures = [with_exhibits(ledger.storage, one) for one in found.failures]
-    if isinstance(found.damage, str):
+    if (damage := result_of(found.damage)) is None:
         return replace(found, failures=failures)
-    examples = tuple(nearest_examples(folder, ledger, found.damage.distances))
-    return replace(found, failures=failures, damage=replace(found.damage, examples=examples))
+    examples = tuple(nearest_examples(folder, ledger, damage.distances))
+    return replace(found, failures=failures, damage=replace(damage, examples=examples))
 
 
 def _findings_content(found: Findings) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from advrisk.core.estimate import NUMBERS
 from advrisk.core.tables import Columns
 from advrisk.report.executive import LABELS
 from advrisk.report.headline import Requirements
-from advrisk.report.records import FLAGS, QUESTIONS, SCHEMA
+from advrisk.report.records import FLAGS, SCHEMA, SINGLE
 
 _TYPES = {"text": "string", "number": "number", "count": "integer", "flag": "boolean"}
 _TEXT, _TEXTS, _OBJECT = {"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "object"}
@@ -31,7 +31,7 @@ def record_schema() -> dict[str, Any]:
         "executive": {"type": "object", "properties": dict.fromkeys(LABELS, _TEXTS), "required": list(LABELS)},
         "provenance": _provenance(),
         "numbers": _rows(NUMBERS, known=("quantity", "model", "value", "level", "n", "method")),
-        **{name: {"type": ["object", "null"]} for name in QUESTIONS},
+        **{name: {"type": ["object", "null"]} for name in SINGLE},
         "failures": _LIST,
         "searches": _LIST,
         "further": {"type": "object", "additionalProperties": _OBJECT},

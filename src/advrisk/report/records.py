@@ -6,19 +6,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advrisk.assess.certificate.sections import certificate_headlines
+from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import findings
 from advrisk.assess.failures.modes import FailureModes
-from advrisk.assess.gate.sections import gate_headline
 from advrisk.assess.protocol import Finding
-from advrisk.assess.survival.words import survival_headline
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
 from advrisk.core.plain import json_text, plain
-from advrisk.core.sections import Unanswered
+from advrisk.core.sections import Unanswered, summary_of
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
@@ -39,17 +37,7 @@ FLAGS: Columns = {
     **dict.fromkeys(("n_flagged", "n_cells"), "count"),
     "share": "number",
 }
-# What is asked of a run, and what of `Findings` answers it.
-QUESTIONS = {
-    "damage": "damage",
-    "convergence": "settled",
-    "attacks": "attacks",
-    "detection": "detection",
-    "indicators": "indicators",
-    "survival": "survival",
-    "certificate": "certificates",
-    "gate": "gate",
-}
+SINGLE = [name for name, question in QUESTIONS.items() if not question.several]  # those that have one result each
 
 
 def damage_record(found: DamageAssessment) -> dict[str, Any]:
@@ -59,7 +47,7 @@ def damage_record(found: DamageAssessment) -> dict[str, Any]:
 
 def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything a report says, as plain values; None where there is no answer, and then `unanswered` may say why."""
-    answers = {name: getattr(found, attribute) for name, attribute in QUESTIONS.items()}
+    answers = {name: getattr(found, name) for name in SINGLE}
     record = {
         "schema": SCHEMA,
         "run": run_name,
@@ -73,12 +61,11 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "numbers": found.rows(),
         **{name: _told(answer) for name, answer in answers.items()},
         "failures": [one.as_dict() for one in found.failures],
-        "searches": [one.as_dict() for one in found.searches],
+        "searches": [one.as_dict() for one in found.search],
         "further": {name: finding_record(one) for name, one in found.further.items() if isinstance(one, Finding)},
         "arms": arm_shares(ledger, found.arms),
         "flags": list(found.flags),
-        "unanswered": {name: why for name, why in answers.items() if isinstance(why, str) and why}
-        | {name: str(why) for name, why in found.further.items() if isinstance(why, Unanswered)},
+        "unanswered": {name: str(why) for name, why in found.answers.items() if isinstance(why, Unanswered)},
     }
     return dict(plain(record))
 
@@ -102,9 +89,7 @@ def lasting(record: Mapping[str, Any]) -> dict[str, Any]:
 def headlines(found: Findings) -> list[str]:
     """What a run says, for those who read no further: a sentence or more for each kind of question."""
     told = list(leading(found).sentences)
-    told += [] if isinstance(found.survival, str) else [survival_headline(found.survival)]
-    told += [] if isinstance(found.gate, str) else [gate_headline(found.gate)]
-    told += [] if isinstance(found.certificates, str) else certificate_headlines(found.certificates)
+    told += [line for one in found.answered for line in summary_of(one.sections, "headlines")]
     return told + [one.headline for one in found.further.values() if isinstance(one, Finding) and one.headline]
 
 
@@ -129,12 +114,12 @@ def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[st
 def findings_tables(found: Findings) -> "dict[str, pa.Table]":
     """Each answer as a table, and the numbers that lead, all in one."""
     tables = {"numbers": found.to_arrow()}
-    for name, attribute in QUESTIONS.items():
-        if isinstance(answer := getattr(found, attribute), Tabular):
+    for name in SINGLE:
+        if isinstance(answer := getattr(found, name), Tabular):
             tables[name] = answer.to_arrow()
     several: dict[str, tuple[Sequence[Tabular], Columns]] = {
         "failures": (found.failures, FailureModes.columns),
-        "search": (found.searches, SearchRecord.columns),
+        "search": (found.search, SearchRecord.columns),
     }
     for name, (held, columns) in several.items():
         if held:
@@ -153,6 +138,6 @@ def write_json(target: Path, record: dict[str, Any]) -> Path:
 
 
 def _told(answer: Any) -> dict[str, Any] | None:
-    if answer is None or isinstance(answer, str):
+    if answer is None or isinstance(answer, Unanswered):
         return None
     return damage_record(answer) if isinstance(answer, DamageAssessment) else dict(answer.as_dict())

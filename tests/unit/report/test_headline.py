@@ -9,6 +9,7 @@ import pytest
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.core.sections import Unanswered
 from advrisk.report.answer import answer, leading
 from advrisk.report.findings import Findings
 from advrisk.report.headline import damage_headline, scenario_headline
@@ -121,7 +122,7 @@ def test_scenarios_that_disagree_say_so_first_and_name_no_model() -> None:
 
 
 def test_a_scenario_that_does_not_decide_leaves_the_others_without_a_model() -> None:
-    found = answer("", [in_town(X), in_town({"adv": 0.3, "std": 0.3}, "night")])
+    found = answer(Unanswered("no attack"), [in_town(X), in_town({"adv": 0.3, "std": 0.3}, "night")])
     assert found.headline.startswith("The scenarios do not settle on one model: town favours adv (risk ")
     assert ", night is undecided between " in found.headline
     assert found.least_bad is None
@@ -170,59 +171,66 @@ def test_nothing_is_shipped_by_a_run_that_is_not_done() -> None:
 
 
 ONE = {"broken": {"adv": 50}, "wrong": {"adv": 8}}
-NOT_CHECKED = "this is a part."
+NOT_CHECKED = Unanswered("this is a part.")
 
 
 @pytest.mark.parametrize(
     ("models", "required", "more", "exit_code"),
     [
-        (BETTER, "", {}, 0),
+        (BETTER, None, {}, 0),
         (BETTER, {"adv": "pass"}, {}, 0),
         (BETTER, {"std": "fail"}, {}, 0),
         (BETTER, {"adv": "fail"}, {}, 1),
         (BETTER, {"adv": "undecided"}, {}, 4),
         (BETTER, NOT_CHECKED, {}, 4),
-        (OPEN, "", {}, 4),
+        (OPEN, None, {}, 4),
         (OPEN, {"adv": "pass", "std": "pass"}, {}, 4),
         (OPEN, {"adv": "fail", "std": "fail"}, {}, 1),
         (OPEN, {"adv": "fail"}, {}, 4),
         (OPEN, NOT_CHECKED, {}, 4),
-        (ONE, "", {}, 0),
+        (ONE, None, {}, 0),
         (ONE, {"adv": "pass"}, {}, 0),
         (ONE, {"adv": "fail"}, {}, 1),
         (ONE, {"adv": "undecided"}, {}, 4),
         (ONE, NOT_CHECKED, {}, 4),
-        (BETTER, "", {"unfinished": "3 of 8 cells"}, 4),
+        (BETTER, None, {"unfinished": "3 of 8 cells"}, 4),
         (BETTER, {"adv": "fail"}, {"unfinished": "3 of 8 cells"}, 4),
-        (ONE, "", {"unfinished": "3 of 8 cells"}, 4),
-        (ONE, "", {"why_not": "rain is missing"}, 4),
-        (BETTER, {"adv": "fail", "std": "fail"}, {"why_not": "rain is missing"}, 4),
-        (None, "", {}, 4),
+        (ONE, None, {"unfinished": "3 of 8 cells"}, 4),
+        (ONE, None, {"lost": "rain is missing"}, 4),
+        (BETTER, {"adv": "fail", "std": "fail"}, {"lost": "rain is missing"}, 4),
+        (None, None, {}, 4),
     ],
 )
 def test_what_select_exits_with(
-    models: Any, required: str | dict[str, str], more: dict[str, str], exit_code: int
+    models: Any, required: Unanswered | dict[str, str] | None, more: dict[str, str], exit_code: int
 ) -> None:
-    damage = "no attack has a norm" if models is None else assessed(**models)
-    found = answer(damage, gate=required if isinstance(required, str) else gate(**required), **more)
+    damage = Unanswered("no attack has a norm") if models is None else assessed(**models)
+    found = answer(damage, gate=gate(**required) if isinstance(required, dict) else required, **more)
     assert found.exit_code == exit_code
     assert found.ship is None or exit_code == 0, "what is shipped is decided"
 
 
 def test_scenarios_that_disagree_are_undecided() -> None:
-    assert answer("", [in_town(X), in_town(Y, "night")]).exit_code == 4
-    assert answer("", [in_town(X), in_town(X, "night")]).exit_code == 0
+    assert answer(Unanswered("no attack"), [in_town(X), in_town(Y, "night")]).exit_code == 4
+    assert answer(Unanswered("no attack"), [in_town(X), in_town(X, "night")]).exit_code == 0
 
 
 @pytest.mark.parametrize("models", [BETTER, OPEN, ONE])
 def test_requirements_that_were_not_checked_are_not_met(models: Any) -> None:
     damage = assessed(**models)
-    found = answer(damage, gate="this is a part.")
+    found = answer(damage, gate=Unanswered("this is a part."))
     assert (found.requirements, found.ship, found.least_bad) == ("not checked", None, damage.least_bad)
     assert found.headline == (
         f"{headline(damage).rstrip('.')}; what the study requires (gate) is not checked: this is a part."
     )
-    lost = leading(Findings(damage=damage, gate="this is a part.", indicators="rain is missing", scenarios_stated=True))
+    lost = leading(
+        Findings(
+            damage=damage,
+            gate=Unanswered("this is a part."),
+            indicators=Unanswered("rain is missing"),
+            scenarios_stated=True,
+        )
+    )
     assert lost.headline == (
         "The study's scenarios have no answer: rain is missing; what the study requires (gate) is not checked: this is "
         "a part."
@@ -230,7 +238,7 @@ def test_requirements_that_were_not_checked_are_not_met(models: Any) -> None:
 
 
 def test_a_run_without_distances_and_scenarios_says_why_no_model_is_named() -> None:
-    found = leading(Findings(damage="this run holds no attack with a norm."))
+    found = leading(Findings(damage=Unanswered("this run holds no attack with a norm.")))
     assert found.headline == "The evidence names no model: this run holds no attack with a norm."
     assert (found.least_bad, found.exit_code) == (None, 4)
 
@@ -240,7 +248,7 @@ def test_damage_leads_where_it_was_asked_for_and_scenarios_without_an_answer_say
     assert leading(Findings(damage=damage, indicators=indicators)).least_bad == "std"
     asked = leading(Findings(damage=damage, indicators=indicators, by_damage=True))
     assert (asked.least_bad, asked.headline) == ("adv", headline(damage))
-    lost = leading(Findings(damage=damage, indicators="rain is missing.", scenarios_stated=True))
+    lost = leading(Findings(damage=damage, indicators=Unanswered("rain is missing."), scenarios_stated=True))
     assert lost.headline == "The study's scenarios have no answer: rain is missing."
     assert lost.least_bad is None
 

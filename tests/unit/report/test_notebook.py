@@ -12,7 +12,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 def shown(**more: object) -> dict[str, str]:
     """Question -> answer."""
-    page = ElementTree.fromstring(Findings(damage="no arm is an attack", **more)._repr_html_())  # type: ignore[arg-type]
+    page = ElementTree.fromstring(Findings(damage=Unanswered("no arm is an attack"), **more)._repr_html_())  # type: ignore[arg-type]
     cells = [cell.text or "" for cell in page.iter("td")]
     return dict(zip(cells[::2], cells[1::2], strict=True))
 
@@ -25,7 +25,7 @@ def test_every_question_stands_there_asked_or_not() -> None:
 
 def test_a_question_without_an_answer_says_why() -> None:
     further = {"leak": Unanswered("no model leaks", "add one")}
-    answers = shown(detection=f"{HOSTILE} scored nothing", further=further)
+    answers = shown(detection=Unanswered(f"{HOSTILE} scored nothing"), further=further)
     assert answers["detection"] == f"no answer: {HOSTILE} scored nothing"
     assert answers["leak"] == "no answer: no model leaks; add one"
 

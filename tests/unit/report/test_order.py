@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger, table_from
 from advrisk.report import Findings, flagged_arms
 from advrisk.report.provenance import provenance
@@ -41,7 +42,7 @@ def test_shares_and_seconds_are_the_same_to_the_last_digit(tmp_path: Path) -> No
     for number, order in enumerate(orders):
         ledger = written(tmp_path / str(number), order)
         (row,) = flagged_arms(ledger)
-        made = provenance(tmp_path, ledger, None, Findings(damage=""))
+        made = provenance(tmp_path, ledger, None, Findings(damage=Unanswered("")))
         found.append(row["share"])
         worked.append((made.wall_s, made.process_s))
     assert len(set(found)) == len(set(worked)) == 1

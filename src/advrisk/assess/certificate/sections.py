@@ -127,6 +127,9 @@ def _terms(found: CertificateAssessment) -> str:
 
 
 def _summaries(found: CertificateAssessment) -> Iterator[Summary]:
+    each = certificate_headlines(found)
+    yield Summary("headlines", tuple(each))
+    yield Summary("ship", tuple(few(each, "more models: see the section on certificates.")))
     yield Summary(
         "sure",
         (

@@ -18,6 +18,9 @@ def sections(result: GateResult, models: Sequence[str] = ()) -> Iterator[Section
     """Every requirement, in the order of the study."""
     del models
     yield Headline(gate_headline(result))
+    yield Summary("headlines", (gate_headline(result),))
+    state = "passes" if result.passed else "fails" if result.failed else "is undecided"
+    yield Summary("ship", (f"The study's gate {state} ({gate_counts(result)}).",))
     if undecided := _undecided(result):
         yield Summary("undecided", undecided)
     yield Text((_HOW,), how=True)

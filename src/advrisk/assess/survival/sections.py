@@ -50,6 +50,7 @@ def sections(found: SurvivalAssessment, models: Sequence[str] = ()) -> Iterator[
     places = model_places(models)
     yield Headline(survival_headline(found))
     yield Summary("sure", (survival_headline(found),))
+    yield Summary("headlines", (survival_headline(found),))
     yield from _models(found, places)
     if depends := tuple(_depends(found, places)):
         yield Group("What it depends on", depends)
