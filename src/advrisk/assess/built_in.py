@@ -52,14 +52,14 @@ class Question:
 # By name, in the order of the page.
 QUESTIONS: Mapping[str, Question] = {
     "gate": Question(gate.TITLE, GateResult, gate.sections),
-    "survival": Question(survival.TITLE, SurvivalAssessment, survival.sections, survival.quantities),
-    "search": Question(search.TITLE, SearchRecord, search.sections, several=True),
-    "certificate": Question(certificate.TITLE, CertificateAssessment, certificate.sections, certificate.quantities),
+    "damage": Question(damage.TITLE, DamageAssessment, damage.sections, damage.quantities),
+    "convergence": Question(convergence.TITLE, Convergence, convergence.sections),
     "detection": Question(detection.TITLE, DetectionAssessment, detection.sections, detection.quantities),
     "indicators": Question(indicators.TITLE, IndicatorAssessment, indicators.sections, indicators.quantities),
     "failures": Question(failures.TITLE, FailureModes, failures.sections, several=True),
-    "damage": Question(damage.TITLE, DamageAssessment, damage.sections, damage.quantities),
-    "convergence": Question(convergence.TITLE, Convergence, convergence.sections),
+    "survival": Question(survival.TITLE, SurvivalAssessment, survival.sections, survival.quantities),
+    "search": Question(search.TITLE, SearchRecord, search.sections, several=True),
+    "certificate": Question(certificate.TITLE, CertificateAssessment, certificate.sections, certificate.quantities),
     "attacks": Question(attacks.TITLE, ArmComparison, attacks.sections),
 }
 # Of two runs, so no part of the report of one.

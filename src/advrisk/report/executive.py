@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import EQUALLY, loss_interval, scenario_drivers, stated_results
-from advrisk.assess.protocol import Finding
 from advrisk.core.names import cut_words, one_line
 from advrisk.core.sections import Part, Unanswered, result_of, summary_of
 from advrisk.ledger import Ledger
@@ -145,9 +144,10 @@ def _undecided(found: Findings) -> list[str]:
 
 
 def _said(found: Findings, part: Part) -> list[str]:
-    """What findings add to a part themselves."""
-    told = [summary_of(one.sections, part) for one in found.built_in.values() if isinstance(one, Finding)]
-    return [sentence for sentences in told for sentence in sentences]
+    """What findings add to a part themselves: the one that leads, then the others in the order of the page."""
+    leads = "indicators" if found.scenarios_stated and not found.by_damage else "damage"
+    ordered = sorted(found.answered, key=lambda one: one.name != leads)
+    return [sentence for one in ordered for sentence in summary_of(one.sections, part)]
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -111,9 +111,7 @@ def _total(found: ArmDistances, arms: Sequence[int]) -> int | None:
 
 def _facts(ledger: Ledger) -> dict[str, dict[str, Any]]:
     """Family and norm of each arm."""
-    rows = ledger.query(
-        "SELECT arm, any_value(coalesce(family, arm)) AS family, any_value(norm) AS norm FROM arms GROUP BY arm"
-    )
+    rows = ledger.query("SELECT arm, coalesce(min(family), arm) AS family, min(norm) AS norm FROM arms GROUP BY arm")
     return {row["arm"]: row for row in rows.to_pylist()}
 
 
