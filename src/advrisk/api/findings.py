@@ -1,9 +1,10 @@
 """Everything a run answers, gathered for its report: what cannot be answered leaves the rest as it is."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from advrisk.api.part import asked_words, asks_for_damage, states_scenarios, why_no_gate
+from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment, assessed_convergence
 from advrisk.assess.damage.walk import detectors_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_METHODS = {"search": "searches"}  # of `Run`, where they are not called like the question
 
 
 def run_findings(run: "Run", assess_damage: Callable[[], DamageAssessment]) -> Findings:
@@ -71,6 +73,18 @@ def gate_finding(run: "Run") -> GateResult | Unanswered | None:
     if why := why_no_gate(run):
         return Unanswered(why)
     return _asked(lambda: run.gate(evasion=run.asked.get("evasion"), cost=run.asked.get("cost")))
+
+
+def built_in_finding(run: "Run", name: str, **options: Any) -> Finding | Unanswered:
+    """The answer to one built-in question, with the arguments of the method of `Run` that answers it."""
+    question = QUESTIONS[name]
+    found = _asked(lambda: getattr(run, _METHODS.get(name, name))(**options))
+    if isinstance(found, Unanswered):
+        return found
+    if question.several and not found:
+        return Unanswered(f"this run holds nothing of {name}", f"add a section `{name}` to the study and run it again")
+    several = question.several and isinstance(found, question.result)
+    return question.finding(name, (found,) if several else found, run.model_names)
 
 
 def _asked(answer: Callable[[], T]) -> T | Unanswered:

@@ -15,7 +15,7 @@ from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, wri
 from advrisk.api.comparing import compare_runs
 from advrisk.api.damage import AnyEvasion, answers_of_detector, assessed_damage, damage_question
 from advrisk.api.evidence_pack import write_pack
-from advrisk.api.findings import run_findings
+from advrisk.api.findings import built_in_finding, run_findings
 from advrisk.api.gate import run_gate
 from advrisk.api.part import ON_CERTIFICATES, part_of
 from advrisk.api.reporting import Form, run_html, run_record, write_form
@@ -24,6 +24,7 @@ from advrisk.api.selection import Selection, select_model
 from advrisk.api.status import Status, run_status, samples_left
 from advrisk.assess.attacks.black_box import Lead, black_box_leads, has_black_box
 from advrisk.assess.attacks.envelope import ArmComparison, arm_optimality
+from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.certificate.records import AnyMethod, CertificateAssessment
 from advrisk.assess.compare import RunComparison
 from advrisk.assess.damage.assessment import DamageAssessment, assessed_convergence
@@ -305,9 +306,10 @@ class Run:
     def assess(
         self, name: str, *, level: float | None = None, where: AnyWhere | None = None, **options: Any
     ) -> Finding:
-        """The answer of a registered assessment, with the study's options unless others are given.
+        """The answer of an assessment for people and machines, with the study's options unless others are given.
 
-        `advrisk list assessments` shows which there are. A question without an answer is a RiskError that says why.
+        `advrisk list assessments` shows which there are; those built in take the arguments of the method that is called
+        like them. A question without an answer is a RiskError that says why.
         """
         found = part_of(self, where=where).finding(name, level=level, **options)
         if isinstance(found, Unanswered):
@@ -315,7 +317,9 @@ class Run:
         return found
 
     def finding(self, name: str, *, level: float | None = None, **options: Any) -> Finding | Unanswered:
-        """The answer of a registered assessment, or why there is none; asked once for the same options."""
+        """The answer of an assessment, or why there is none; a registered one is asked once for the same options."""
+        if name in QUESTIONS:
+            return built_in_finding(self, name, **options if level is None else {**options, "level": level})
         named = self.study.assess.further if self.study else {}
         if name in named and name not in assessments:
             return Unanswered(f"no installed package brings the assessment {name}", "install it")

@@ -21,11 +21,12 @@ from advrisk.assess.gate import sections as gate
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators import sections as indicators
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.protocol import Finding
 from advrisk.assess.search import sections as search
 from advrisk.assess.survival import sections as survival
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import NamedEstimate
-from advrisk.core.sections import Section
+from advrisk.core.sections import Section, without_twins
 from advrisk.ledger.searches import SearchRecord
 from advrisk.risk.convergence import Convergence
 
@@ -43,6 +44,11 @@ class Question:
     sections: Callable[[Any, Sequence[str]], Iterable[Section]]
     quantities: Callable[[Any], Iterable[NamedEstimate]] = _none
     several: bool = False  # it has several results, and `sections` takes the sequence of them
+
+    def finding(self, name: str, result: Any, models: Sequence[str]) -> Finding:
+        """What is said of a result; `models` are all of the run, in the order of colours."""
+        sections = without_twins(self.sections(result, models))
+        return Finding(name, self.title, result, sections, tuple(self.quantities(result)))
 
     def of_one(self, result: Any) -> Iterable[Section]:
         """What is shown of one result."""

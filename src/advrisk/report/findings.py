@@ -16,7 +16,7 @@ from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.protocol import Finding
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import NUMBERS
-from advrisk.core.sections import Unanswered, without_twins
+from advrisk.core.sections import Unanswered
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.ledger.stopping import Stopping
@@ -66,8 +66,7 @@ class Findings(Tabular):
                 case Unanswered() as why:
                     made[name] = why
                 case result:
-                    sections = without_twins(question.sections(result, self.models))
-                    made[name] = Finding(name, question.title, result, sections, tuple(question.quantities(result)))
+                    made[name] = question.finding(name, result, self.models)
         return made
 
     @cached_property
