@@ -1,22 +1,36 @@
 """What a run says to machines and in notebooks: JSON, CSV, tables, figures, MLflow; all as Python says it."""
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from rich.console import Console
 
 from advrisk import Estimate, Run, Study
+from advrisk.assess.built_in import QUESTIONS
+from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError, RunError, StudyError
-from advrisk.core.plain import plain
+from advrisk.core.plain import json_text, plain
+from advrisk.core.sections import Table, Unanswered, every
 from advrisk.core.tables import Tabular
+from advrisk.core.values import value_lines
 from advrisk.ledger.exchange.importing import import_outcomes
-from advrisk.report.records import damage_record, findings_tables
+from advrisk.render.marks import escaped
+from advrisk.render.page import page_figures
+from advrisk.render.records import tables_record
+from advrisk.render.terminal import print_sections
+from advrisk.report.html import report_page
+from advrisk.report.markdown import report_markdown
+from advrisk.report.records import damage_record, findings_record, findings_tables
 
 from .conftest import Command, study_of
 
@@ -42,6 +56,7 @@ def finished(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "shard": 40,
     }
     content["assess"] |= {"certificate": {"alpha": 0.2, "zeta": 0.05}, "survival": {}}
+    content["gate"] = ["clean_accuracy.* >= 10 %", "broken.plain at 0.2 <= 1 %"]
     folder = tmp_path_factory.mktemp("everything") / "run"
     Study.from_dict(content).run(folder, workers=0).certify()
     return folder
@@ -61,6 +76,18 @@ def little(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Study.from_dict(content).run(tmp_path_factory.mktemp("little") / "run", workers=0)
 
 
+@pytest.fixture(scope="module")
+def forms(everything: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("forms")
+    csv_folder = everything.report(folder / "csv", form="csv")
+    return {
+        "page": everything.report(folder / "page.html").read_text(encoding="utf-8"),
+        "markdown": everything.report(folder / "page.md", form="markdown").read_text(encoding="utf-8"),
+        "json": strict(everything.report(folder / "page.json", form="json").read_text(encoding="utf-8")),
+        "csv": {path.stem: path.read_text(encoding="utf-8") for path in csv_folder.glob("*.csv")},
+    }
+
+
 def strict(text: str) -> Any:
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is no JSON")
@@ -75,6 +102,74 @@ def answers(run: Run) -> Iterator[Tabular]:
         yield one
     assert isinstance(found.certificate, Tabular)
     yield from (found, found.certificate, *found.failures, *found.search, run.status())
+
+
+class TestEveryFinding:
+    """Each question goes through each renderer: with its answer, and without one."""
+
+    @pytest.fixture
+    def found(self, everything: Run, question: str) -> Finding:
+        found = everything.findings().answers[question]
+        assert isinstance(found, Finding)
+        assert found.headline
+        return found
+
+    @pytest.mark.parametrize("question", QUESTIONS)
+    @pytest.mark.parametrize("width", [60, 80, 200])
+    def test_a_terminal_shows_every_table(self, found: Finding, width: int) -> None:
+        console = Console(file=io.StringIO(), width=width)
+        print_sections(found.sections, console, details=True)
+        shown = console.file.getvalue()  # type: ignore[attr-defined]
+        assert found.headline.split()[0] in shown
+        longest = max(len(word) for word in shown.split())
+        assert max(map(len, shown.splitlines())) <= max(width, longest + 8)
+        words = "".join(shown.split())
+        for table in (one for one in every(found.sections) if isinstance(one, Table)):
+            for row in table.rows:
+                for value, column in zip(row, table.columns, strict=True):
+                    for line in value_lines(value, column):
+                        assert all(part in words for part in line.split()), (table.title, line)
+
+    @pytest.mark.parametrize("question", QUESTIONS)
+    def test_the_page_holds_every_table_and_figure(self, found: Finding, question: str, forms: dict[str, Any]) -> None:
+        page = forms["page"]
+        assert page.count(f'<section id="{question}">') == 1
+        assert f'<a href="#{question}">{escape(found.title)}</a>' in page
+        for one in every(found.sections):
+            if isinstance(one, Table) and one.rows:
+                assert f"<caption>{escape(one.title)}</caption>" in page
+        drawn = json.loads(re.findall(r'<script type="application/json" id="figures">(.*?)</script>', page, re.S)[0])
+        assert set(page_figures(question, found.sections)) <= set(drawn)
+
+    @pytest.mark.parametrize("question", QUESTIONS)
+    def test_markdown_and_notebooks_say_the_headline(
+        self, found: Finding, question: str, forms: dict[str, Any]
+    ) -> None:
+        assert f"### {escaped(found.title)}\n" in forms["markdown"]
+        assert escaped(found.headline) in forms["markdown"]
+        assert escape(found.headline) in found._repr_html_()
+
+    @pytest.mark.parametrize("question", QUESTIONS)
+    def test_machines_get_its_numbers(self, found: Finding, question: str, forms: dict[str, Any]) -> None:
+        record = forms["json"]
+        assert record["searches" if question == "search" else question]
+        assert len(forms["csv"][question].splitlines()) > 1
+        named = {(row["quantity"], row["model"], row["of"], row["eps"]) for row in record["numbers"]}
+        for one in found.quantities:
+            assert (one.quantity, one.model, one.of, one.eps) in named
+        strict(json_text(tables_record(found.sections)))
+
+    @pytest.mark.parametrize("question", QUESTIONS)
+    def test_without_an_answer_every_form_says_why(self, everything: Run, question: str) -> None:
+        why = Unanswered("the moon is <full>", "wait a week")
+        found = replace(everything.findings(), **{question: why})
+        place = everything.folder, everything.ledger, everything.study, found
+        text = "the moon is <full>; wait a week"
+        assert f"No answer: {escape(text)}." in report_page(*place)
+        assert escaped(text) in report_markdown(*place)
+        assert findings_record(everything.name, *place[1:])["unanswered"] == {question: text}
+        assert escape(f"no answer: {text}") in found._repr_html_()
+        assert question not in {one.name for one in found.answered}
 
 
 class TestRecord:
@@ -148,7 +243,7 @@ class TestTables:
         tables = findings_tables(everything.findings())
         assert set(tables) == {
             *("numbers", "damage", "convergence", "attacks", "detection", "indicators", "survival", "certificate"),
-            *("failures", "search", "flags"),
+            *("failures", "search", "gate", "flags"),
         }
         for name, table in tables.items():
             with (folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:

@@ -34,9 +34,9 @@ class Findings(Tabular):
     flags: Sequence[dict[str, Any]] = ()
     detection: DetectionAssessment | Unanswered | None = None
     indicators: IndicatorAssessment | Unanswered | None = None
-    failures: Sequence[FailureModes] = ()
+    failures: Sequence[FailureModes] | Unanswered = ()
     survival: SurvivalAssessment | Unanswered | None = None
-    search: Sequence[SearchRecord] = ()
+    search: Sequence[SearchRecord] | Unanswered = ()
     certificate: CertificateAssessment | Unanswered | None = None
     gate: GateResult | Unanswered | None = None
     further: Mapping[str, Finding | Unanswered] = field(default_factory=dict)  # by registered assessments

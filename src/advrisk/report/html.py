@@ -106,7 +106,9 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
 
 def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
     """With pictures from the inputs that the run kept: only a page shows them."""
-    failures = [with_exhibits(ledger.storage, one) for one in found.failures]
+    failures = found.failures
+    if not isinstance(failures, Unanswered):
+        failures = [with_exhibits(ledger.storage, one) for one in failures]
     if (damage := result_of(found.damage)) is None:
         return replace(found, failures=failures)
     examples = tuple(nearest_examples(folder, ledger, damage.distances))

@@ -16,7 +16,7 @@ from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
 from advrisk.core.plain import json_text, plain
-from advrisk.core.sections import Unanswered, summary_of
+from advrisk.core.sections import Unanswered, result_of, summary_of
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord
@@ -60,8 +60,8 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "provenance": _origin(ledger, study, found),
         "numbers": found.rows(),
         **{name: _told(answer) for name, answer in answers.items()},
-        "failures": [one.as_dict() for one in found.failures],
-        "searches": [one.as_dict() for one in found.search],
+        "failures": [one.as_dict() for one in result_of(found.failures) or ()],
+        "searches": [one.as_dict() for one in result_of(found.search) or ()],
         "further": {name: finding_record(one) for name, one in found.further.items() if isinstance(one, Finding)},
         "arms": arm_shares(ledger, found.arms),
         "flags": list(found.flags),
@@ -118,8 +118,8 @@ def findings_tables(found: Findings) -> "dict[str, pa.Table]":
         if isinstance(answer := getattr(found, name), Tabular):
             tables[name] = answer.to_arrow()
     several: dict[str, tuple[Sequence[Tabular], Columns]] = {
-        "failures": (found.failures, FailureModes.columns),
-        "search": (found.search, SearchRecord.columns),
+        "failures": (result_of(found.failures) or (), FailureModes.columns),
+        "search": (result_of(found.search) or (), SearchRecord.columns),
     }
     for name, (held, columns) in several.items():
         if held:

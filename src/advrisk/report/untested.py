@@ -14,7 +14,7 @@ from advrisk.assess.damage.distances import Distances
 from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import size_text
-from advrisk.core.sections import why_not
+from advrisk.core.sections import result_of, why_not
 from advrisk.core.traits import DETECTOR, TRANSFER, Norm
 from advrisk.ledger import Ledger
 from advrisk.report.findings import Findings
@@ -216,7 +216,7 @@ def _on_certificate(found: Findings, splits: Mapping[str, int]) -> list[str]:
 
 
 def _on_search(found: Findings, attacks: Sequence[ArmFacts]) -> list[str]:
-    if found.search or not attacks:
+    if result_of(found.search) or not attacks:
         return []
     return ["No search looked for stronger settings of the attacks: they ran as the study has them."]
 
