@@ -39,7 +39,7 @@ def test_the_report_draws_and_stays_offline(browser: Any, report: Path) -> None:
     width = 1200  # phones and the dark are for test_report_page.py
     visit = Visit(browser, report, width=width)
     figures = visit.page.locator(".figure:visible")
-    assert figures.count() == 13  # none of survival, which the study does not ask for
+    assert figures.count() == 11  # none of survival, which the study does not ask for
     for place in range(figures.count()):
         assert figures.nth(place).locator(".trace, .hm image, .slice").count() > 0, "an empty plot"
     for link in visit.page.locator("nav a").all():

@@ -191,11 +191,10 @@ class TestInBrowser:
                 opened += 1
         assert {"SUMMARY.", "BUTTON.", "SELECT.", "DIV.scroll"} <= reached
         assert opened == 3
-        wide = page.locator("#attacks .scroll").first
-        wide.focus()
+        page.locator(".hint + .scroll:visible").first.focus()
         page.keyboard.press("ArrowRight")
-        visit.until("document.querySelector('#attacks .scroll').scrollLeft > 0")
-        assert "scroll it sideways" in page.locator("#attacks .hint").first.inner_text()
+        visit.until("document.activeElement.scrollLeft > 0")
+        assert "scroll it sideways" in page.locator(".hint:visible").first.inner_text()
 
     def test_a_phone_shows_what_is_asked_of_every_model(self, browser: Any, report: Path, run: Run) -> None:
         page = Visit(browser, report, width=390).page
@@ -360,7 +359,7 @@ def inflated(content: bytes) -> bytes:
 def test_markdown_is_short_and_whole(run: Run, hostile: Run, tmp_path: Path) -> None:
     text = run.report(tmp_path / "report.md", form="markdown").read_text()
     assert text.startswith("## digits-study: ")
-    for title in ("Damage", "Detectors", "Risk in the deployment", "How long it survives", "Certificates"):
+    for title in ("Damage", "Detectors", "Risk in your deployment", "How long it survives", "Certificates"):
         assert f"### {title}" in text
     for row in run.damage().models:
         assert f"| {row.model} |" in text

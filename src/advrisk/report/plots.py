@@ -20,9 +20,9 @@ def figure_specs(ledger: Ledger, found: Findings) -> dict[str, Plot]:
     """Every figure of the report by its name there, as plain dicts."""
     figures: dict[str, Plot] = {}
     models = [str(row["model"]) for row in ledger.query("SELECT model FROM models ORDER BY model").to_pylist()]
-    figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
     for one in found.answered:
         figures |= page_figures(one.name, one.sections)
+    figures["arms"] = arm_heat_map(arm_shares(ledger, found.arms), models)
     return figures
 
 
