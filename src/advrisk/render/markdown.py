@@ -1,9 +1,9 @@
-"""Sections as Markdown, for a pull request: of a long table the first rows; figures stand in the report only."""
+"""Sections as Markdown, short enough for a pull request: of each question its headline and its first table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from advrisk.core.names import cut, cut_words
-from advrisk.core.sections import Group, Headline, Section, Table, Text, unfolded
+from advrisk.core.sections import Group, Headline, Section, Table, unfolded
 from advrisk.core.values import value_text
 from advrisk.render.marks import escaped
 
@@ -12,27 +12,17 @@ _NAME = 60  # characters
 
 
 def markdown_lines(title: str, sections: Sequence[Section]) -> list[str]:
-    """A heading and what is below it; nothing where there is nothing to show."""
-    lines = list(_lines(sections))
+    """A heading, the headline and the first table of what is read first; nothing where there is neither."""
+    shown = list(_shown(sections))
+    lines = [line for one in shown[:1] if isinstance(one, Headline) for line in (_words(one.text), "")]
+    table = next((one for one in shown if isinstance(one, Table) and one.rows), None)
+    lines += _table(table.brief) if table else []
     return [f"### {_words(title)}", "", *lines] if lines else []
 
 
-def _lines(sections: Iterable[Section]) -> Iterator[str]:
+def _shown(sections: Iterable[Section]) -> Iterator[Section]:
     for one in unfolded(sections):
-        match one:
-            case Headline():
-                yield from (_words(one.text), "")
-            case Text() if not one.how:
-                yield from (f"**{_words(one.title)}**", "") if one.title else ()
-                yield from (*(f"- {_words(sentence)}" for sentence in one.sentences), "")
-            case Table():
-                yield from _table(one.brief)
-            case Group():
-                if inner := list(_lines(one.sections)):
-                    yield from (f"#### {_words(one.title)}", "") if one.title else ()
-                    yield from inner
-            case _:
-                pass
+        yield from _shown(one.sections) if isinstance(one, Group) else (one,)
 
 
 def _table(table: Table) -> list[str]:
