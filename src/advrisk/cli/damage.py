@@ -9,9 +9,8 @@ from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.sections import sections
 from advrisk.assess.indicators.words import loss_interval, short_verdict
 from advrisk.core.names import counted
-from advrisk.core.sections import Headline
-from advrisk.core.values import estimate_text
-from advrisk.render.terminal import indented, new_table, plain_cells, print_fitting, print_sections
+from advrisk.core.sections import Column, Headline, Table
+from advrisk.render.terminal import indented, print_sections
 
 if TYPE_CHECKING:
     from advrisk.api.evasion import FittedEvasion
@@ -51,20 +50,20 @@ def print_headlines(console: Console, said: Sequence[str]) -> None:
 
 def print_risks(console: Console, result: "ScenarioResult") -> None:
     """The models under one scenario, the least risk first."""
-    rows = [
-        [one.model, loss_interval(one.risk, result.bounds), short_verdict(result.branches[""], one.model)]
+    rows = tuple(
+        (one.model, loss_interval(one.risk, result.bounds), short_verdict(result.branches[""], one.model))
         for one in result.models
-    ]
-    print_fitting(console, [result.scenario.name, f"risk ({result.loss})", "verdict"], rows)
+    )
+    columns = (Column("model"), Column(f"risk ({result.loss})"), Column("verdict"))
+    print_sections([Table(f"Risk in the scenario {result.scenario.name}", columns, rows)], console)
 
 
 def print_evasion(found: "FittedEvasion", out: str | None) -> None:
     """The curve at some sizes, and what is to be known of it."""
     console = Console()
-    rows = new_table(f"size ({found.norm})" if found.norm else "size", "goes undetected")
-    for size, value in found.values:
-        rows.add_row(*plain_cells([f"{size:.4g}", estimate_text(value, "share")]))
-    console.print(rows)
+    columns = (Column(f"size ({found.norm})" if found.norm else "size"), Column("goes undetected", "share"))
+    rows = tuple((f"{size:.4g}", value) for size, value in found.values)
+    print_sections([Table("Evasion curve", columns, rows)], console)
     n_seen = found.n - found.n_undetected
     sentences = [
         f"{counted(found.n, 'answer')} about sizes from {found.asked[0]:.4g} to {found.asked[1]:.4g}: "

@@ -1,6 +1,6 @@
 """Damage, arms and models: ask the run, then print or write the answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from advrisk.api import Run
@@ -11,27 +11,16 @@ from advrisk.core.sections import Table
 from advrisk.render.terminal import print_sections
 
 Rows = list[dict[str, Any]]
-Asked = Mapping[str, Any]  # norm, arms, thresholds, evasion and detector
 
 
-def show_damage(
-    run: Run,
-    asked: Asked,
-    *,
-    cost: float | None,
-    answers: str | None,
-    details: bool = False,
-    out_csv: str | None,
-    as_json: bool,
-) -> None:
+def show_damage(run: Run, *, details: bool, out_csv: str | None, as_json: bool) -> None:
     """Damage, below what the evidence names."""
-    part = run.part(**asked, cost=cost, answers=answers)
-    chosen = part.select()
+    chosen = run.select()
     about = {"filter": run.view.as_dict()} if run.view else {}
     if chosen.damage is None and chosen.scenarios and out_csv is None:  # corruptions alone
         print(json_text(chosen.as_dict() | about)) if as_json else print_selection(chosen, details=details)
         return
-    found = chosen.damage or part.damage()  # which says why there is none
+    found = chosen.damage or run.damage()  # which says why there is none
     show_result(
         found,
         lambda: chosen.as_dict() | about,

@@ -1,6 +1,9 @@
 """Options that several verbs share, and what their values mean."""
 
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -8,6 +11,9 @@ from advrisk.cli.completion import run_folders
 from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
+
+if TYPE_CHECKING:
+    from advrisk.api import Run
 
 RunFolder = Annotated[
     str, typer.Argument(metavar="RUN", help="The folder of a run, or its URL.", autocompletion=run_folders)
@@ -119,15 +125,60 @@ def sizes_of(written: list[str] | None) -> list[float] | None:
         raise StudyError(f"--eps: {error}") from None
 
 
-def damage_options(
-    norm: Norm | None,
-    arms: list[str] | None,
-    eps: list[str] | None,
-    evasion: str | None,
-    detectors: list[str] | None,
-    threshold: float | None,
-    false_alarms: float | None,
-) -> dict[str, Any]:
-    """What is asked of damage on the command line, as `Run.part` takes it."""
-    asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": sizes_of(eps), "evasion": evasion}
-    return asked | {"detector": alarm_of(detectors, threshold, false_alarms)}
+# Options that restrict a run to a part of it, and ask for damage in another way than its study does.
+_OF_PART: Mapping[str, Any] = {
+    "model": OfModels,
+    "where": OfWhere,
+    "norm": OfNorm,
+    "arm": OfArms,
+    "eps": OfEps,
+    "evasion": OfEvasion,
+    "detector": OfDetector,
+    "threshold": OfThreshold,
+    "false_alarms": OfFalseAlarms,
+    "cost": OfCost,
+    "answers": OfAnswers,
+}
+
+
+def of_part(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function whose first argument is a run: it gets the options of a part, and that part.
+
+    The other arguments stay options of their own. The options named in `without` are left out.
+    """
+    names = [name for name in _OF_PART if name not in without]
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def command(folder: str, **given: Any) -> None:
+            asked = {name: given.pop(name) for name in names}
+            function(_part(folder, **asked), **given)
+
+        own = list(inspect.signature(function).parameters.values())[1:]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        shared = [inspect.Parameter(name, keyword, annotation=_OF_PART[name], default=None) for name in names]
+        first = inspect.Parameter("folder", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFolder)
+        listed = [first, *shared, *(one.replace(kind=keyword) for one in own)]
+        command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in listed}
+        return command
+
+    return decorate
+
+
+def _part(
+    folder: str,
+    *,
+    arm: list[str] | None = None,
+    eps: list[str] | None = None,
+    model: list[str] | None = None,
+    where: list[str] | None = None,
+    detector: list[str] | None = None,
+    threshold: float | None = None,
+    false_alarms: float | None = None,
+    **asked: Any,
+) -> "Run":
+    from advrisk.api import Run
+
+    asked |= {"arms": arm, "thresholds": sizes_of(eps), "detector": alarm_of(detector, threshold, false_alarms)}
+    return Run.open(folder).part(where=where).part(models=model).part(**asked)

@@ -4,31 +4,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advrisk.cli.options import (
-    OfAnswers,
-    OfArms,
-    OfCost,
-    OfDetector,
-    OfEps,
-    OfEvasion,
-    OfFalseAlarms,
-    OfModels,
-    OfNorm,
-    OfThreshold,
-    OfWhere,
-    RunFolder,
-    damage_options,
-)
+from advrisk.cli.options import of_part
 from advrisk.core.errors import StudyError
 
 if TYPE_CHECKING:
+    from advrisk.api import Run
     from advrisk.api.reporting import Form
 
 STDOUT = "-"
 
 
+@of_part()
 def report(
-    folder: RunFolder,
+    run: "Run",
     out: Annotated[
         str | None,
         typer.Option(help="Where it goes (default: report.html, .pdf, … in the run); - prints text forms."),
@@ -37,17 +25,6 @@ def report(
     markdown: Annotated[bool, typer.Option("--markdown", help="A short text instead, for a pull request.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Every number instead, as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Every number instead, as a folder of CSV tables.")] = False,
-    model: OfModels = None,
-    where: OfWhere = None,
-    norm: OfNorm = None,
-    arm: OfArms = None,
-    eps: OfEps = None,
-    evasion: OfEvasion = None,
-    detector: OfDetector = None,
-    threshold: OfThreshold = None,
-    false_alarms: OfFalseAlarms = None,
-    cost: OfCost = None,
-    answers: OfAnswers = None,
 ) -> None:
     """Write everything a run answers to one HTML file.
 
@@ -56,14 +33,10 @@ def report(
 
     Example: advrisk report runs/signs --out signs.html
     """
-    from advrisk.api import Run
     from advrisk.api.reporting import form_text
     from advrisk.ledger.sync.remote import url_below
 
     form = _chosen({"pdf": pdf, "markdown": markdown, "json": as_json, "csv": csv})
-    asked = damage_options(norm, arm, eps, evasion, detector, threshold, false_alarms)
-    asked |= {"cost": cost, "answers": answers}
-    run = Run.open(folder).part(models=model, where=where, **asked)
     if out == STDOUT:
         print(form_text(run, form), end="")
         return

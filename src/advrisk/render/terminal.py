@@ -71,12 +71,12 @@ def _print_table(table: Table, console: Console) -> None:
         for row in table.rows
     ]
     wrapped = {place for place, column in enumerate(table.columns) if place and column.kind == "text"}
-    print_fitting(console, [column.heading for column in table.columns], rows, wrapped=wrapped)
+    _print_fitting(console, [column.heading for column in table.columns], rows, wrapped=wrapped)
     for note in table.notes:
         indented(console, f"· {note}", by=0)
 
 
-def print_fitting(
+def _print_fitting(
     console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Container[int] = ()
 ) -> None:
     """Print a table in which no line of a cell is broken, but headings and `wrapped` columns by words; or blocks,
@@ -90,7 +90,7 @@ def print_fitting(
     if spare < 0:
         _print_blocks(console, columns, rows)
         return
-    table = new_table(*columns)
+    table = _new_table(*columns)
     texts = [place for place in range(len(columns)) if place in wrapped]
     for places in (texts, [place for place in range(len(columns)) if place not in wrapped]):  # text needs room first
         spare = _widen(needed, wanted, places, spare)
@@ -98,7 +98,7 @@ def print_fitting(
         column.width = width
     for row in rows:
         cells = zip(row, table.columns, strict=True)
-        table.add_row(*plain_cells([_folded(cell, column.width or console.width) for cell, column in cells]))
+        table.add_row(*_plain_cells([_folded(cell, column.width or console.width) for cell, column in cells]))
     console.print(table)
 
 
@@ -108,7 +108,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], console: Console | None = None
     if not rows:
         indented(console, "no rows", by=0)
         return
-    print_fitting(console, list(rows[0]), [[_raw(value) for value in row.values()] for row in rows])
+    _print_fitting(console, list(rows[0]), [[_raw(value) for value in row.values()] for row in rows])
 
 
 def _widen(widths: list[int], wanted: Sequence[int], places: Sequence[int], spare: int) -> int:
@@ -151,7 +151,7 @@ def _folded(cell: str, width: int) -> str:
     return "\n".join(made).replace(_KEPT, " ")
 
 
-def new_table(*columns: str) -> RichTable:
+def _new_table(*columns: str) -> RichTable:
     """A table in the style of the house, to be filled."""
     made = RichTable(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
@@ -159,7 +159,7 @@ def new_table(*columns: str) -> RichTable:
     return made
 
 
-def plain_cells(values: Sequence[Any]) -> list[RichText]:
+def _plain_cells(values: Sequence[Any]) -> list[RichText]:
     """A row of a table: names from outside are text, never markup."""
     return [RichText(printable(str(value))) for value in values]
 
