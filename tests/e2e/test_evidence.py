@@ -14,7 +14,7 @@ import yaml
 from advrisk import Run, Study
 from advrisk.core.errors import RunError
 from advrisk.parts.data.builtin import digits
-from advrisk.report.clauses import TEXTS
+from advrisk.report.evidence.clauses import TEXTS
 
 from .conftest import Command, study_of
 from .visits import CHROMIUM

@@ -277,7 +277,7 @@ def evidence_pack(folder: Path) -> Loader:
     import pyarrow.parquet as pq
 
     from advrisk.api import Run
-    from advrisk.api.evidence_verification import pack_summary, verify_pack
+    from advrisk.api.evidence.verification import pack_summary, verify_pack
     from advrisk.core.errors import RiskError
     from advrisk.ledger.exchange.importing import import_outcomes
 

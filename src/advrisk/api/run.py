@@ -14,7 +14,7 @@ from advrisk.answers.records import Answer, read_answers
 from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
 from advrisk.api.comparing import compare_runs
 from advrisk.api.damage import AnyEvasion, answers_of_detector, assessed_damage, damage_question
-from advrisk.api.evidence_pack import write_pack
+from advrisk.api.evidence.pack import write_pack
 from advrisk.api.findings import built_in_finding, run_findings
 from advrisk.api.gate import run_gate
 from advrisk.api.part import ON_CERTIFICATES, part_of

@@ -90,7 +90,7 @@ def verify(
 
     Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs
     """
-    from advrisk.api.evidence_files import is_pack
+    from advrisk.api.evidence.files import is_pack
     from advrisk.cli.evidence import verify_evidence
     from advrisk.ledger.sync.files import input_file
 

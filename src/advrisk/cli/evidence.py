@@ -32,8 +32,8 @@ def evidence(
     from rich.console import Console
 
     from advrisk.api import Run
-    from advrisk.api.evidence_files import MANIFEST, open_pack
-    from advrisk.api.evidence_pack import INDEX, INDEX_PAGE
+    from advrisk.api.evidence.files import MANIFEST, open_pack
+    from advrisk.api.evidence.pack import INDEX, INDEX_PAGE
     from advrisk.render.terminal import indented
 
     target = Run.open(folder).evidence(out, key=sign)
@@ -67,7 +67,7 @@ def evidence(
 def verify_evidence(pack: Path, key: Path | None, run: str | None, *, place: str, as_json: bool) -> int:
     """Print whether a pack holds, which lies at that place or is a copy of what does; the exit code."""
     from advrisk.api import Run
-    from advrisk.api.evidence_verification import pack_summary, verify_pack
+    from advrisk.api.evidence.verification import pack_summary, verify_pack
     from advrisk.cli.certificates import print_verification
 
     found = verify_pack(pack, key=key, run=Run.open(run) if run is not None else None).calling(pack, place)

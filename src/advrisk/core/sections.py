@@ -57,6 +57,7 @@ class Cell:
     beside: tuple[str, ...] = ()
     mark: Literal["", "best", "least", "total", "spare"] = ""
     depth: int = 0  # of a branch in a tree: how far it is indented
+    kind: Kind | None = None  # another than that of its column
 
 
 Value = Plain | Cell

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text, size_text
@@ -19,7 +20,8 @@ def value_text(value: Value, column: Column) -> str:
 def value_lines(value: Value, column: Column) -> tuple[str, ...]:
     """A value, its interval if it is an estimate, and what stands below it."""
     if isinstance(value, Cell):
-        return *value_lines(value.value, column), *value.beside
+        own = column if value.kind is None else replace(column, kind=value.kind)
+        return *value_lines(value.value, own), *value.beside
     if value is None:
         return (NOTHING,)
     if isinstance(value, Estimate):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from advrisk.render.marks import code, escaped
-from advrisk.report.evidence_page import index_markdown
+from advrisk.report.evidence.page import index_markdown
 
 NASTY = [
     "a|b",

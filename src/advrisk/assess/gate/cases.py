@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from advrisk.assess.gate.records import Verdict
 from advrisk.core.estimate import Estimate
-from advrisk.core.sections import Cell, Column, Plain, Section, Table, Text, Value
+from advrisk.core.sections import Cell, Column, Kind, Section, Table, Text, Value
 from advrisk.core.values import number_text, value_text
 
 MEASURED = Column("value", "precise")
@@ -36,18 +36,18 @@ class Verdicts:
     notes: tuple[str, ...] = ()
 
 
-def measured(estimate: Estimate | None) -> Plain:
+def measured(estimate: Estimate | None, kind: Kind = "precise") -> Value:
     """What a table shows of it: a count and a yes or no have no interval."""
     if estimate is None:
         return None
     if estimate.method == "certificate":
         return number_text(estimate.value, "flag")
-    return number_text(estimate.value, "count") if estimate.method == "count" else estimate
+    return number_text(estimate.value, "count") if estimate.method == "count" else Cell(estimate, kind=kind)
 
 
-def measured_text(estimate: Estimate | None) -> str:
-    """`0.046 [0.029, 0.068]`, a count, or yes and no."""
-    return value_text(measured(estimate), MEASURED)
+def measured_text(estimate: Estimate | None, kind: Kind = "precise") -> str:
+    """`4.6 % [2.9, 6.8]`, a count, or yes and no."""
+    return value_text(measured(estimate, kind), MEASURED)
 
 
 def verdict_sections(

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from advrisk.assess.gate.cases import MEASURED, Case, Verdicts, measured, measured_text, verdict_sections
 from advrisk.assess.gate.records import GateResult, Held
-from advrisk.core.sections import Column, Headline, Section, Summary, Text
+from advrisk.core.errors import StudyError
+from advrisk.core.sections import Column, Headline, Kind, Section, Summary, Text
+from advrisk.study import parse_requirement
 
 TITLE = "Gate"
 _HOW = (
@@ -24,7 +26,7 @@ def sections(result: GateResult, models: Sequence[str] = ()) -> Iterator[Section
     if undecided := _undecided(result):
         yield Summary("undecided", undecided)
     yield Text((_HOW,), how=True)
-    rows = [(one.requirement, measured(one.estimate)) for one in result.results]
+    rows = [(one.requirement, measured(one.estimate, _kind(one))) for one in result.results]
     yield from verdict_sections("Requirements", (Column("requirement"), MEASURED), rows, gate_verdicts(result))
 
 
@@ -56,7 +58,15 @@ def _on_origin(result: GateResult) -> str:
 
 def _case(one: Held) -> Case:
     beside = ((one.settle,) if one.settle else ()) + one.cautions
-    return Case(one.requirement, one.verdict, one.verdict, measured_text(one.estimate), one.reason, beside)
+    return Case(one.requirement, one.verdict, one.verdict, measured_text(one.estimate, _kind(one)), one.reason, beside)
+
+
+def _kind(one: Held) -> Kind:
+    """How what was measured is written: a share in per cent, as far as the requirement says what it is of."""
+    try:
+        return "share" if parse_requirement(one.requirement).left.what.kind == "share" else "precise"
+    except StudyError:  # of an assessment that is not installed here
+        return "precise"
 
 
 def _undecided(result: GateResult) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def test_every_verdict_and_what_would_settle_it_fit_the_terminal(width: int) -> 
     assert max(map(len, lines)) <= width
     shown = " ".join(" ".join(lines).split())
     assert shown.startswith("Gate of signs: fail (2 pass, 1 fail, 1 undecided)")
-    assert "0.2 [0.1, 0.3]" in shown
+    assert "20.0 % [10.0, 30.0]" in shown
     assert "damage.b <= 0.5: none of it." in shown
     assert "<= 0.5: no verdict; about 7 more samples." in shown
     assert "Beside what passes (2 times): a better one may." in shown

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from advrisk.render.marks import escaped
-from advrisk.report.evidence_headlines import interval_text, value_text
+from advrisk.report.evidence.headlines import interval_text, value_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -34,7 +34,10 @@ def _template() -> "Template":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("advrisk.report", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("advrisk.report.evidence", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
     )
     return environment.get_template("evidence.html")
 

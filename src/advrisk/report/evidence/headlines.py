@@ -11,7 +11,7 @@ from typing import Any, Literal
 from advrisk.core.names import counted, cut_words, one_line
 from advrisk.core.numbers import size_text
 from advrisk.core.values import number_text
-from advrisk.report.evidence_numbers import SHARE, SIZE
+from advrisk.report.evidence.numbers import SHARE, SIZE
 
 _End = Literal["high", "low"]
 HIGH: _End = "high"

@@ -6,7 +6,7 @@ from typing import Any
 
 from advrisk.core.sections import Unanswered, result_of, why_not
 from advrisk.ledger import Ledger
-from advrisk.report.evidence_numbers import (
+from advrisk.report.evidence.numbers import (
     PLAIN,
     SHARE,
     Number,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
-from advrisk.api.evidence_files import KIND, MANIFEST, VERSION, open_pack
+from advrisk.api.evidence.files import KIND, MANIFEST, VERSION, open_pack
 from advrisk.assess.certificate.document import read_document
 from advrisk.assess.certificate.signature import read_private_key, signed
 from advrisk.core.clock import time_of_making
@@ -23,8 +23,8 @@ from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.sync.files import output_file, output_folder
 from advrisk.report import Findings, write_report
 from advrisk.report.certificate_page import certificate_page
-from advrisk.report.evidence import REPORT, PackFile, evidence_index
-from advrisk.report.evidence_page import index_markdown, index_page
+from advrisk.report.evidence.index import REPORT, PackFile, evidence_index
+from advrisk.report.evidence.page import index_markdown, index_page
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from advrisk.report.evidence_headlines import headline, value_text
+from advrisk.report.evidence.headlines import headline, value_text
 
 
 def number(what: str, model: str, value: float | None, *, unit: str = "share", note: str = "") -> dict[str, Any]:

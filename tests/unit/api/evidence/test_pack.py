@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk import Run
-from advrisk.api import evidence_pack
-from advrisk.api.evidence_verification import verify_pack
+from advrisk.api.evidence import pack as evidence_pack
+from advrisk.api.evidence.verification import verify_pack
 from advrisk.assess.certificate.signature import new_key
 from advrisk.core.errors import RunError
 from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.exchange.importing import import_outcomes
-from advrisk.report.evidence import evidence_index
-from advrisk.report.evidence_page import index_markdown, index_page
+from advrisk.report.evidence.index import evidence_index
+from advrisk.report.evidence.page import index_markdown, index_page
 
 NAMES = [
     "<script>alert(1)</script>",
@@ -418,9 +418,9 @@ def test_zips_that_are_too_large_are_refused_unread(
     bomb = forge(("zeros", bytes(20_000_000)))
     assert bomb.stat().st_size < 100_000
     with monkeypatch.context() as patch:
-        patch.setattr("advrisk.api.evidence_files.MAX_BYTES", 15_000_000)
+        patch.setattr("advrisk.api.evidence.files.MAX_BYTES", 15_000_000)
         assert "holds more than the 15,000,000 bytes that a pack may have" in verify_pack(bomb).problems[0]
-    monkeypatch.setattr("advrisk.api.evidence_files.MAX_FILES", 6)
+    monkeypatch.setattr("advrisk.api.evidence.files.MAX_FILES", 6)
     assert "lists more files than the 6 that a pack may have" in verify_pack(bomb).problems[0]
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
-from advrisk.api.evidence_files import MANIFEST, Pack, open_pack
-from advrisk.api.evidence_pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, RECORD, made_index
+from advrisk.api.evidence.files import MANIFEST, Pack, open_pack
+from advrisk.api.evidence.pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, RECORD, made_index
 from advrisk.assess.certificate.document import document_of, strict_json
 from advrisk.assess.certificate.verification import Verification, differences, verify_signature
 from advrisk.core.errors import LedgerError, RiskError, RunError
@@ -19,7 +19,7 @@ from advrisk.ledger.digests import files_digest, rows_digest, run_files, table_d
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.storage import Storage
 from advrisk.report.certificate_page import certificate_page
-from advrisk.report.evidence_page import index_markdown, index_page
+from advrisk.report.evidence.page import index_markdown, index_page
 from advrisk.report.records import lasting
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from advrisk.core.errors import RiskError
-from advrisk.report.clauses import Degree
+from advrisk.report.evidence.clauses import Degree
 
 Sha256 = Field(pattern="^[0-9a-f]{64}$")
 Count = Field(ge=0)

@@ -2,8 +2,8 @@
 
 import re
 
-from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TELLS, TEXTS, every_clause, given
-from advrisk.report.evidence_topics import TOPICS
+from advrisk.report.evidence.clauses import ANSWERS, CONTRIBUTES, NOTHING, TELLS, TEXTS, every_clause, given
+from advrisk.report.evidence.topics import TOPICS
 
 
 def test_every_paragraph_is_there_once() -> None:

@@ -18,7 +18,7 @@ from typing import IO, Any
 from advrisk.assess.certificate.document import strict_json
 from advrisk.core.errors import RiskError, RunError
 from advrisk.ledger.digests import FileDigest
-from advrisk.report.evidence_document import check_document
+from advrisk.report.evidence.document import check_document
 
 KIND, VERSION = "evidence-pack", 1
 MANIFEST = "manifest.json"

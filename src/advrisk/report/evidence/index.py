@@ -9,9 +9,19 @@ from advrisk.core.names import counted
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
-from advrisk.report.clauses import ANSWERS, CONTRIBUTES, NOTHING, TEXTS, Clause, Degree, Text, every_clause, given
-from advrisk.report.evidence_headlines import headline
-from advrisk.report.evidence_topics import Topic, causes, evidence_topics
+from advrisk.report.evidence.clauses import (
+    ANSWERS,
+    CONTRIBUTES,
+    NOTHING,
+    TEXTS,
+    Clause,
+    Degree,
+    Text,
+    every_clause,
+    given,
+)
+from advrisk.report.evidence.headlines import headline
+from advrisk.report.evidence.topics import Topic, causes, evidence_topics
 from advrisk.report.findings import Findings
 from advrisk.report.untested import FEW
 from advrisk.study import StudySpec

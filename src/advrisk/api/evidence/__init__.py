@@ -1,0 +1,1 @@
+"""Evidence packs: written, read and verified."""
