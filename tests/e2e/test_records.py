@@ -26,7 +26,7 @@ from advrisk.core.values import value_lines
 from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.render.marks import escaped
 from advrisk.render.page import page_figures
-from advrisk.render.records import tables_record
+from advrisk.render.records import arrow_tables, tables_record
 from advrisk.render.terminal import print_sections
 from advrisk.report.html import report_page
 from advrisk.report.markdown import report_markdown
@@ -157,7 +157,10 @@ class TestEveryFinding:
         named = {(row["quantity"], row["model"], row["of"], row["eps"]) for row in record["numbers"]}
         for one in found.quantities:
             assert (one.quantity, one.model, one.of, one.eps) in named
-        strict(json_text(tables_record(found.sections)))
+        rows = tables_record(found.sections)
+        strict(json_text(rows))
+        tables = arrow_tables(question, found.sections).values()
+        assert [table.num_rows for table in tables] == [len(held) for held in rows.values()]
 
     @pytest.mark.parametrize("question", QUESTIONS)
     def test_without_an_answer_every_form_says_why(self, everything: Run, question: str) -> None:

@@ -547,7 +547,7 @@ class Run:
         return read_answers(self.folder, url)
 
     def findings(self) -> Findings:
-        """Everything this run answers, as the study asks; text in place of an answer says why there is none.
+        """Everything this run answers, as the study asks; `Unanswered` in place of an answer says why there is none.
 
         Of a `part`, everything is about that part.
         """

@@ -52,7 +52,7 @@ class Question:
 
     def of_one(self, result: Any) -> Iterable[Section]:
         """What is shown of one result."""
-        return self.sections((result,) if self.several else result, ())
+        return without_twins(self.sections((result,) if self.several else result, ()))
 
 
 # By name, in the order of the page.

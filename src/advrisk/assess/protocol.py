@@ -16,7 +16,7 @@ import numpy as np
 
 from advrisk.core.errors import AdvriskError, RiskError, StudyError
 from advrisk.core.estimate import NUMBERS, Estimate, NamedEstimate
-from advrisk.core.sections import Section, Unanswered, headline_of, refuse_twins
+from advrisk.core.sections import Section, Unanswered, every, headline_of, without_twins
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
@@ -78,8 +78,7 @@ def ask(
         result = assessment.assess(ledger, spec, level=level, rng=generator("assessment", name, seed))
         if isinstance(result, Unanswered):
             return result
-        sections, quantities = tuple(assessment.sections(result, models)), tuple(assessment.quantities(result))
-        refuse_twins(sections)
+        sections, quantities = without_twins(assessment.sections(result, models)), tuple(assessment.quantities(result))
     except AdvriskError as error:
         return Unanswered(str(error))
     except Exception as error:  # a package's own code: it must not cost the other answers of the run
@@ -91,7 +90,7 @@ def ask(
 
 def _fault(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...], traits: AssessmentTraits) -> str:
     """What is wrong with an answer, whatever the types of its author's code say; empty if nothing is."""
-    for one in sections:
+    for one in every(sections):
         if not isinstance(one, Section):
             return f"{type(one).__name__} for a section"
     for number in quantities:

@@ -10,7 +10,7 @@ from advrisk.assess.built_in import QUESTIONS
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
-from advrisk.render.terminal import indented, print_sections
+from advrisk.render.terminal import has_more, indented, print_sections
 from advrisk.report.csv_files import write_rows
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ def show_finding(
     """The answer to a built-in question: its rows to a file, its record, or its sections."""
 
     def show() -> None:
-        print_sections(QUESTIONS[name].of_one(found), details=details)
+        sections = list(QUESTIONS[name].of_one(found))
+        print_sections(sections, details=details)
+        if not details and has_more(sections):
+            indented(Console(), "· --details shows every table and column.", by=0)
 
     show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
 

@@ -48,14 +48,14 @@ Part = Literal["ship", "sure", "drivers", "undecided", "headlines"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A value that is told more of: lines below it, or how it stands out.
+    """A value with lines below it, or one that stands out.
 
-    `best` and `least` are of that value; `total` and `spare` stand with the first of a row and are of the whole row.
+    `best` and `worst` are of that value; `total` and `spare` stand with the first of a row and are of the whole row.
     """
 
     value: Plain
     beside: tuple[str, ...] = ()
-    mark: Literal["", "best", "least", "total", "spare"] = ""
+    mark: Literal["", "best", "worst", "total", "spare"] = ""
     depth: int = 0  # of a branch in a tree: how far it is indented
     kind: Kind | None = None  # another than that of its column
 
@@ -102,7 +102,8 @@ class Summary:
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences; several are shown as a list. How to read what follows (`how`) is said on pages alone."""
+    """Sentences; several are shown as a list. How to read what follows (`how`) stands on pages, and in a terminal with
+    `--details`; a result or a caveat never does."""
 
     sentences: tuple[str, ...]
     title: str = ""
@@ -111,12 +112,16 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of values, one for each column; the first column names the row."""
+    """Rows of values, one for each column; the first column names the row.
+
+    Markdown shows the first table of a question, and those that `lead`.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...] = ()
+    lead: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -138,7 +143,8 @@ class Table:
         """The table without its detail columns."""
         kept = [place for place, column in enumerate(self.columns) if not column.detail]
         columns = tuple(self.columns[place] for place in kept)
-        return Table(self.title, columns, tuple(tuple(row[place] for place in kept) for row in self.rows), self.notes)
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, columns=columns, rows=rows)
 
 
 @dataclass(frozen=True)
@@ -162,6 +168,10 @@ class Alternatives:
 
     label: str
     figures: tuple[Figure, ...]
+
+    def __post_init__(self) -> None:
+        if not self.figures:
+            raise RiskError(f"alternatives {self.label!r}: there is no figure to choose")
 
 
 @dataclass(frozen=True)
@@ -238,9 +248,15 @@ def unfolded(sections: Iterable[Section]) -> Iterator[Section]:
     return (one for one in sections if not (isinstance(one, Group) and one.folded))
 
 
+def read_first(sections: Iterable[Section]) -> Iterator[Section]:
+    """All of them in their order, those within groups in place of these."""
+    for one in unfolded(sections):
+        yield from read_first(one.sections) if isinstance(one, Group) else (one,)
+
+
 def headline_of(sections: Sequence[Section]) -> str:
     """The first headline; empty where there is none."""
-    return next((one.text for one in every(sections) if isinstance(one, Headline)), "")
+    return next((one.text for one in read_first(sections) if isinstance(one, Headline)), "")
 
 
 def summary_of(sections: Sequence[Section], part: Part) -> list[str]:
@@ -248,26 +264,12 @@ def summary_of(sections: Sequence[Section], part: Part) -> list[str]:
     return [text for one in every(sections) if isinstance(one, Summary) and one.part == part for text in one.sentences]
 
 
-def refuse_twins(sections: Sequence[Section]) -> None:
-    """Refuse two tables, or two figures, of one name: files could hold only one of them."""
-    for kind in (Table, Figure):
-        keys = [one.key for one in every(sections) if isinstance(one, kind)]
-        if twins := sorted({key for key in keys if keys.count(key) > 1}):
-            raise RiskError(f"two {kind.__name__.lower()}s have the title {twins[0]!r}; titles must differ")
-
-
 def distinct(names: Iterable[str]) -> list[str]:
     """Names whose keys differ, for titles and columns named from outside: a second one of a key gets a number."""
-    keys: set[str] = set()
-    made = []
+    found: list[str] = []
     for name in names:
-        shown, n = name, 1
-        while slug(shown) in keys:
-            n += 1
-            shown = f"{name} ({n})"
-        keys.add(slug(shown))
-        made.append(shown)
-    return made
+        found.append(_free(name, set(map(slug, found))))
+    return found
 
 
 def without_twins(sections: Iterable[Section]) -> tuple[Section, ...]:
@@ -282,17 +284,17 @@ def without_twins(sections: Iterable[Section]) -> tuple[Section, ...]:
         taken[type(one)].add(slug(title))
         return title
 
-    def distinct(one: Section) -> Section:
+    def numbered(one: Section) -> Section:
         match one:
             case Group():
-                return replace(one, sections=tuple(map(distinct, one.sections)))
+                return replace(one, sections=tuple(map(numbered, one.sections)))
             case Alternatives():
                 return replace(one, figures=tuple(replace(figure, title=titled(figure)) for figure in one.figures))
             case Table() | Figure():
                 return replace(one, title=titled(one))
         return one
 
-    return tuple(map(distinct, sections))
+    return tuple(map(numbered, sections))
 
 
 def distinct_columns(columns: Iterable[Column]) -> tuple[Column, ...]:

@@ -13,8 +13,9 @@ _SMALLEST_P = 1e-12  # below it, rounding decides
 
 
 def value_text(value: Value, column: Column) -> str:
-    """A value on one line: `33.3 % [4.3, 77.7]`."""
-    return " ".join(value_lines(value, column))
+    """A value on one line: `33.3 % [4.3, 77.7], worst of 3`."""
+    first, *others = value_lines(value, column)
+    return "".join([first, *(f" {line}" if line.startswith("[") else f", {line}" for line in others)])
 
 
 def value_lines(value: Value, column: Column) -> tuple[str, ...]:

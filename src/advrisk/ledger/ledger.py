@@ -147,7 +147,7 @@ class Ledger:
     def _answer(self, sql: str, parameters: Mapping[str, Any] | None) -> pa.Table:
         import duckdb
 
-        if _LAZY in sql:
+        if _LAZY in sql.lower():  # as DuckDB reads names
             refuse_altered(self._segments, [_LAZY])
         try:
             with interrupts_kept():

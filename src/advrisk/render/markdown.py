@@ -1,9 +1,9 @@
-"""Sections as Markdown, short enough for a pull request: of each question its headline and its first table."""
+"""Sections as Markdown, short enough for a pull request: of each question its headline and the tables that lead."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from advrisk.core.names import cut, cut_words
-from advrisk.core.sections import Group, Headline, Section, Table, unfolded
+from advrisk.core.names import cut_words
+from advrisk.core.sections import Section, Table, Text, headline_of, read_first
 from advrisk.core.values import value_text
 from advrisk.render.marks import escaped
 
@@ -12,17 +12,16 @@ _NAME = 60  # characters
 
 
 def markdown_lines(title: str, sections: Sequence[Section]) -> list[str]:
-    """A heading, the headline and the first table of what is read first; nothing where there is neither."""
-    shown = list(_shown(sections))
-    lines = [line for one in shown[:1] if isinstance(one, Headline) for line in (_words(one.text), "")]
-    table = next((one for one in shown if isinstance(one, Table) and one.rows), None)
-    lines += _table(table.brief) if table else []
+    """A heading, the headline, and the tables that lead; sentences where there is none of these."""
+    tables = [one for one in read_first(sections) if isinstance(one, Table) and one.rows]
+    leading = [one for place, one in enumerate(tables) if one.lead or place == 0]
+    head = headline_of(sections)
+    lines = [_words(head), ""] if head else []
+    lines += [line for one in leading for line in _table(one.brief)]
+    if not lines:
+        texts = (one for one in read_first(sections) if isinstance(one, Text) and not one.how)
+        lines = [line for one in texts for sentence in one.sentences for line in (_words(sentence), "")]
     return [f"### {_words(title)}", "", *lines] if lines else []
-
-
-def _shown(sections: Iterable[Section]) -> Iterator[Section]:
-    for one in unfolded(sections):
-        yield from _shown(one.sections) if isinstance(one, Group) else (one,)
 
 
 def _table(table: Table) -> list[str]:
@@ -30,7 +29,7 @@ def _table(table: Table) -> list[str]:
         return []
     marks = ["---" if column.kind == "text" else "---:" for column in table.columns]
     rows = [
-        [escaped(cut(value_text(value, column), _NAME)) for value, column in zip(row, table.columns, strict=True)]
+        [_words(value_text(value, column)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows[:MOST_ROWS]
     ]
     n_more = len(table.rows) - MOST_ROWS

@@ -1,24 +1,19 @@
 """Sections as HTML for notebooks: a headline and tables, without scripts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from advrisk.core.notebook import html_block, html_table
-from advrisk.core.sections import Group, Section, Table, Text, headline_of, unfolded
+from advrisk.core.sections import Section, Table, Text, headline_of, read_first
 from advrisk.core.values import value_text
 
 
 def sections_html(sections: Sequence[Section]) -> str:
     """The first headline above, every table, and the sentences below."""
-    shown = list(_shown(sections))
+    shown = list(read_first(sections))
     notes = [sentence for one in shown if isinstance(one, Text) and not one.how for sentence in one.sentences]
     notes += [note for one in shown if isinstance(one, Table) for note in one.notes]
     tables = [_table(one.brief) for one in shown if isinstance(one, Table)]
     return html_block(headline_of(sections), *tables, notes=list(dict.fromkeys(notes)))
-
-
-def _shown(sections: Iterable[Section]) -> Iterator[Section]:
-    for one in unfolded(sections):
-        yield from _shown(one.sections) if isinstance(one, Group) else (one,)
 
 
 def _table(table: Table) -> str:

@@ -63,6 +63,11 @@ def _bare(value: Value) -> Plain:
 
 
 def _plain(value: Plain, column: Column) -> Any:
+    """What a file holds: a word in place of a number, such as `not reached`, is for people, and null there."""
+    if isinstance(value, str) and column.kind != "text":
+        return None
+    if column.kind == "flag" and value is not None:
+        return bool(value)
     if column.kind == "count" and isinstance(value, float) and value.is_integer():
         return int(value)
     return str(value) if column.kind == "text" and value is not None else value

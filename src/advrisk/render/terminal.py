@@ -55,6 +55,16 @@ def _has_words(section: Section, *, details: bool) -> bool:
     return isinstance(section, Headline)
 
 
+def has_more(sections: Iterable[Section]) -> bool:
+    """Whether `details` would show more tables or columns."""
+    return any(
+        (one.folded and _has_words(one, details=True)) or has_more(one.sections)
+        if isinstance(one, Group)
+        else isinstance(one, Table) and any(column.detail for column in one.columns)
+        for one in sections
+    )
+
+
 def _print_text(text: Text, console: Console) -> None:
     if text.title:
         indented(console, f"{text.title}:", by=0)

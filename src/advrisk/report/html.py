@@ -13,11 +13,9 @@ from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.damage.examples import nearest_examples
 from advrisk.assess.failures.exhibits import with_exhibits
 from advrisk.core.errors import RiskError
-from advrisk.core.estimate import Estimate, limit_text
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import cut_words, matches, no_match, one_line
-from advrisk.core.numbers import percent_text
 from advrisk.core.palette import Plot
 from advrisk.core.sections import Unanswered, result_of, slug
 from advrisk.core.version import VERSION
@@ -212,18 +210,6 @@ def _plotly_script() -> str:
     return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
-def _shares(estimate: Estimate | None) -> "Markup | str":
-    if estimate is None:
-        return "–"
-    return _stacked(percent_text(estimate.value, 1), f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]")
-
-
-def _numbers(estimate: Estimate | None) -> "Markup | str":
-    if estimate is None:
-        return "–"
-    return _stacked(f"{estimate.value:.3f}", f"[{limit_text(estimate.low)}, {limit_text(estimate.high)}]")
-
-
 def _clipped(name: object) -> "Markup | str":
     """A name of which a long one takes little room, and can be scrolled."""
     from markupsafe import Markup
@@ -240,16 +226,3 @@ def _with_short_words(sentence: object) -> str:
 def _unbroken(sentence: object) -> str:
     """A sentence whose numbers stay beside their units and signs."""
     return str(sentence).replace(" %", "\u00a0%").replace(" points", "\u00a0points").replace(">= ", ">=\u00a0")
-
-
-def _breaking(name: str) -> "Markup":
-    """A name that may be broken after its commas, and is copied as it is."""
-    from markupsafe import Markup, escape
-
-    return escape(name).replace(",", Markup(",<wbr>"))
-
-
-def _stacked(value: str, interval: str) -> "Markup":
-    from markupsafe import Markup
-
-    return Markup('{}<span class="interval">{}</span>').format(value, interval)

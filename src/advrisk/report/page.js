@@ -131,12 +131,6 @@
     const name = table.caption?.textContent.trim() || "table";
     offer(table.closest(".scroll"), "Table (CSV)", name, () => tableRows(table));
   }
-  for (const place of document.querySelectorAll(".pairs > .figure")) {
-    const holder = document.createElement("div"); // a figure and its button stay together
-    const tools = place.nextElementSibling;
-    place.before(holder);
-    holder.append(place, tools);
-  }
 
   // Phones: rows of a wide table become cards, each number below its name; to a screen reader it stays a table
 

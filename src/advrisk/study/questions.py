@@ -44,6 +44,7 @@ RESERVED = frozenset(
         "detection",
         "detectors",
         "failures",
+        "figures",
         "flags",
         "gate",
         "health",

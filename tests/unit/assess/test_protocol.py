@@ -11,7 +11,7 @@ from advrisk.assess import protocol
 from advrisk.assess.protocol import ask, check_assessments
 from advrisk.core.errors import RegistryError, RiskError, StudyError
 from advrisk.core.estimate import Estimate, NamedEstimate
-from advrisk.core.sections import Column, Figure, Headline, Section, Table, Unanswered
+from advrisk.core.sections import Column, Group, Headline, Section, Table, Unanswered
 from advrisk.study import QUANTITIES, questions, study_from
 from advrisk.study.fields import Strict
 from advrisk.study.questions import Assessments, AssessmentTraits, Quantity, check_questions
@@ -93,8 +93,7 @@ def vars_of(estimate: Estimate) -> dict[str, Any]:
             {"named": "leak"},
             "leak gave the quantity 'leak' without a model; its Quantity needs `of=\"anything\"` for that; " + AUTHORS,
         ),
-        ({"parts": (Table("a", (), ()), Table("a", (), ()))}, "two tables have the title 'a'; titles must differ"),
-        ({"parts": (Figure("a", {}, ""), Figure("a", {}, ""))}, "two figures have the title 'a'; titles must differ"),
+        ({"parts": (Group("g", ("text",)),)}, "leak gave str for a section; " + AUTHORS),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_answered_says_why(registry: Assessments, own: dict[str, Any], why: str) -> None:
@@ -169,3 +168,10 @@ def test_options_that_every_question_has_cannot_be_fields() -> None:
 def test_a_column_must_not_look_like_the_end_of_an_interval() -> None:
     with pytest.raises(RiskError, match="risk_low is the end of an interval"):
         Table("x", (Column("risk", "share"), Column("risk low", "share")), ())
+
+
+def test_tables_of_one_title_are_numbered(registry: Assessments) -> None:
+    leaking(registry, parts=(Headline("It leaks."), Table("a b", (), ()), Table("a-b", (), ())))
+    found = ask("leak", LEDGER, {})
+    assert not isinstance(found, Unanswered)
+    assert [one.title for one in found.sections if isinstance(one, Table)] == ["a b", "a-b (2)"]

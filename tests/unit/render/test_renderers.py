@@ -212,11 +212,11 @@ def test_a_block_leaves_out_what_is_empty_and_breaks_no_bound():
 
 def test_a_cell_shows_more_than_its_value_to_people_and_its_value_to_machines():
     table = Table(
-        "T", (Column("branch"), Column("risk", "risk")), ((Cell("rain", depth=1), Cell(RISK, ("worst",), "least")),)
+        "T", (Column("branch"), Column("risk", "risk")), ((Cell("rain", depth=1), Cell(RISK, ("worst",), "worst")),)
     )
     cells = page_finding("x", "X", [table])["parts"][0]["rows"][0]["cells"]
     assert cells[0] == {"lines": ("rain",), "mark": "", "depth": 1}
-    assert cells[1] == {"lines": ("25.0 %", "[12.5, 50.0]", "worst"), "mark": "least", "depth": 0}
+    assert cells[1] == {"lines": ("25.0 %", "[12.5, 50.0]", "worst"), "mark": "worst", "depth": 0}
     assert table_rows(table) == [{"branch": "rain", "risk": 0.25, "risk_low": 0.125, "risk_high": 0.5}]
 
 
@@ -287,7 +287,7 @@ def test_a_terminal_leaves_out_groups_of_figures():
     assert printed(figures, width=80, details=True) == ""
     untitled = Group("", (Text(("One thing.",)),))
     assert printed(untitled, width=80) == "· One thing.\n"
-    assert markdown_lines("x", [untitled]) == [], "sentences stand in the report"
+    assert markdown_lines("x", [untitled])[2:] == ["One thing.", ""], "where there is neither headline nor table"
 
 
 def test_a_figure_is_chosen_by_its_label_and_keeps_its_name():

@@ -21,9 +21,9 @@ _MEASURES = (
     Column("passes per sample", "count"),
 )
 _HOW = (
-    "An optimality of 1 is as near as all arms together; 0 is no nearer than the largest of their smallest distances.",
-    "Nearest counts the samples of which the arm found the smallest distance, only those of which no other arm did.",
-    "Lost without says how far all other arms together fall short of 1.",
+    "Optimality: 1 is as close as all arms together; 0 is no closer than the largest of their smallest distances.",
+    "Nearest: samples where this arm came closest; only: where no other arm came as close.",
+    "Lost without: how far all other arms together fall short of 1.",
 )
 
 
@@ -36,14 +36,14 @@ def sections(found: ArmComparison, models: Sequence[str] = ()) -> Iterator[Secti
     if others:
         yield Text(tuple(others))
     several = len(found.by_model) > 1
-    yield Text((*_HOW, *(["Counts are sums over the models, the rest are means."] if several else [])), how=True)
+    notes = (*_HOW, *(["Counts are sums over the models, the rest are means."] if several else []))
     rows = tuple((_name(one, found), *_measured(one)) for one in found.overall)
-    yield Table(f"Each arm against all of them, {found.distances.norm}", (Column("arm"), *_MEASURES), rows)
+    yield Table(f"Each arm against all of them, {found.distances.norm}", (Column("arm"), *_MEASURES), rows, notes)
     if flags := dict.fromkeys(flag for one in found.overall for flag in one.flags):
         yield Text(tuple(f"{flag}: {FLAGS.get(flag, '')}." for flag in flags), "Flags")
     if 1 < len(found.families) < len(found.overall):
         rows = tuple((one.name, *_measured(one)) for one in found.families)
-        families = Table("By family, its arms taken as one", (Column("family"), *_MEASURES), rows)
+        families = Table("Arms of a family taken as one", (Column("family"), *_MEASURES), rows)
         yield Group("By family", (families,), folded=True)
     if several:
         yield Group("Optimality for each model", (_by_model(found),), folded=True)

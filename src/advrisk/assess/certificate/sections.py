@@ -189,7 +189,7 @@ def _each_list(found: CertificateAssessment) -> Table:
     )
     rows = tuple((one.model, _within(one), _verdict(one), one.p, one.level, *_counts(one)) for one in found.lists)
     note = _ON_COUNTS.format(zeta=percent(found.zeta))
-    return Table("Each list of attacks, within one norm and eps", columns, rows, (note,))
+    return Table("Each list of attacks, within one norm and eps", columns, rows, (note,), lead=True)
 
 
 def _verdict(one: ListCertificate) -> Value:

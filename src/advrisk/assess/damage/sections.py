@@ -144,7 +144,7 @@ def _pairwise(found: DamageAssessment) -> Iterator[Section]:
         Column("less damage"),
         Column("more damage"),
         Column("difference", "number" if found.relative else "share"),
-        Column("told apart"),
+        Column("decided"),
     )
     rows = tuple(
         (
@@ -155,7 +155,7 @@ def _pairwise(found: DamageAssessment) -> Iterator[Section]:
         )
         for pair in found.pairs
     )
-    yield Table("Difference of every two models", columns, rows)
+    yield Table("Pairwise difference of damage", columns, rows)
 
 
 def _curves(found: DamageAssessment, places: Places) -> Iterator[Section]:

@@ -84,7 +84,7 @@ def _label(row: Row, *beside: str) -> Cell:
 
 def _aurocs(row: Row) -> Iterator[Value]:
     for name, entry in row.entries.items():
-        yield Cell(entry.auroc, mark="least" if name in (*row.worst, *row.worst_single) else "")
+        yield Cell(entry.auroc, mark="worst" if name in (*row.worst, *row.worst_single) else "")
 
 
 def _arms(one: DetectorTable, title: str) -> Table:

@@ -234,7 +234,7 @@ def _defeats(found: DetectionAssessment) -> Table:
         )
         for one in found.tables
     )
-    return Table("Which arms get past, at a threshold", columns, rows, (_on_threshold(found),))
+    return Table("Which arms get past, at a threshold", columns, rows, (_on_threshold(found),), lead=True)
 
 
 def _past(arm: ArmDefeat | None) -> Value:

@@ -78,7 +78,7 @@ def _models(found: FailureModes) -> Iterator[Section]:
 
 
 def _mode(found: FailureModes, mode: FailureMode) -> Group:
-    table, about = _samples(found, mode), Text((explanation(mode),), how=True)
+    table, about = _samples(found, mode), Text((explanation(mode),))
     if shown := _pictures(mode, found.exhibits):
         return Group(heading(mode, found), (about, shown, Group("As a table", (table,), folded=True)))
     return Group(heading(mode, found), (about, table))

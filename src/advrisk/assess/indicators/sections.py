@@ -158,7 +158,7 @@ def _models(result: ScenarioResult) -> Table:
         )
         for one in result.models
     )
-    return Table(f"Risk of every model: {label(result)}", columns, tuple(rows))
+    return Table(f"Risk of every model: {label(result)}", columns, tuple(rows), lead=True)
 
 
 def _verdict(one: ModelRisk, result: ScenarioResult) -> Value:
@@ -174,7 +174,7 @@ def _pairs(found: IndicatorAssessment, result: ScenarioResult) -> Table:
         Column("verdict"),
     )
     rows = ((pair.lower, pair.higher, pair.difference, on_pair(pair, found.samples_left)) for pair in result.pairs)
-    return Table(f"Difference of risk between every two models: {label(result)}", columns, tuple(rows))
+    return Table(f"Pairwise difference of risk: {label(result)}", columns, tuple(rows))
 
 
 def _arms(found: IndicatorAssessment) -> Group:

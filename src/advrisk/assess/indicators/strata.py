@@ -48,7 +48,7 @@ def _table(result: ScenarioResult, name: str, columns: Sequence[ByValue]) -> Tab
 
 
 def _risk(estimate: Estimate | None, most: float) -> Value:
-    return Cell(estimate, mark="least" if 0 < most == _amount(estimate) else "")
+    return Cell(estimate, mark="worst" if 0 < most == _amount(estimate) else "")
 
 
 def _amount(estimate: Estimate | None) -> float:

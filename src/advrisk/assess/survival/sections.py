@@ -133,7 +133,7 @@ def _factor_figure(found: SurvivalAssessment, factors: Sequence[AccelerationFact
 
 def _costs(found: SurvivalAssessment) -> Iterator[Section]:
     if any(one.cost is not None for one in found.models):
-        parts = cost_table(found), Text(tuple(cost_words(found))), Text(tuple(ratio_words(found)), how=True)
+        parts = cost_table(found), Text((*cost_words(found), *ratio_words(found)))
         yield Group("What breaking costs", parts)
 
 

@@ -12,6 +12,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.names import listed, nearest
 
 SUMMARY = "summary"
+_VERBS = ("gate", "compare")  # which show findings, too
 _WITH_VALUE = ("--model", "--where")  # options of the summary that the next word belongs to
 
 
@@ -85,6 +86,8 @@ def refuse_misplaced(words: Sequence[str], known: Mapping[str, Any]) -> None:
 
 def _unknown(words: Sequence[str], known: Mapping[str, Any]) -> str:
     """A complaint about the first word, or about the second where only that one resembles a finding."""
+    if words[0] in _VERBS:
+        return f"{words[0]} is a command of its own: {shlex.join(['advrisk', *words])}"
     if meant := nearest(words[0], known):
         return f"no finding called {words[0]!r}; did you mean {meant}?"
     if meant := nearest(words[1], known):

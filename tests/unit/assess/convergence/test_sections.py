@@ -8,7 +8,7 @@ from rich.console import Console
 
 from advrisk.assess.convergence.sections import sections, settling
 from advrisk.core.estimate import Estimate
-from advrisk.core.sections import Figure, Headline, Table, every, headline_of, refuse_twins
+from advrisk.core.sections import Figure, Headline, Table, every, headline_of, without_twins
 from advrisk.render.terminal import print_sections
 from advrisk.risk.convergence import DAMAGE, Convergence, convergence
 from advrisk.risk.evasion import threshold
@@ -53,7 +53,7 @@ def test_the_headline_is_the_widest_band_now_and_with_fewer_samples() -> None:
 def test_each_number_has_a_figure_and_a_table() -> None:
     found = settled()
     shown = list(sections(found))
-    refuse_twins(shown)
+    assert without_twins(shown) == tuple(shown)
     names = ["damage", "attack_success_rate_at_0_5", "minimal_adversarial_distance", "mean_adversarial_distance"]
     assert [one.key for one in every(shown) if isinstance(one, Figure)] == names
     assert [one.key for one in every(shown) if isinstance(one, Table)] == ["relative_damage", *names[1:]]

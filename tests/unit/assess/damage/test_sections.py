@@ -12,7 +12,7 @@ from advrisk.assess.damage.detector import Detection
 from advrisk.assess.damage.distances import Distances
 from advrisk.assess.damage.examples import Attacked, Example
 from advrisk.assess.damage.sections import quantities, sections
-from advrisk.core.sections import Figure, Group, Headline, Pictures, Table, every, refuse_twins, summary_of
+from advrisk.core.sections import Figure, Group, Headline, Pictures, Table, every, summary_of, without_twins
 from advrisk.core.values import value_text
 from advrisk.render.terminal import print_sections
 from advrisk.risk.absolute import compare_damage
@@ -101,7 +101,7 @@ def test_pairs_are_unfolded_where_they_are_undecided() -> None:
     assert (three.decided, folded(three)) == (True, [True])
     undecided = assessed(**OPEN)
     assert folded(undecided) == [False]
-    (pair,) = tables(undecided)["Difference of every two models"].rows
+    (pair,) = tables(undecided)["Pairwise difference of damage"].rows
     assert str(pair[3]).startswith("undecided: ")
     assert "more pair" in terminal(three, 100), "of those that are folded away, how many are undecided"
 
@@ -124,7 +124,7 @@ def test_those_who_look_closer_see_distances_and_how_to_read_them() -> None:
 
 def test_figures_and_tables_have_names_of_their_own() -> None:
     found = list(sections(assessed(**OPEN), ["adv", "other", "std"]))
-    refuse_twins(found)
+    assert without_twins(found) == tuple(found)
     figures = [one for one in every(found) if isinstance(one, Figure)]
     assert [one.key for one in figures] == ["intervals", "samples_broken_by_size"]
     one_model = [one.key for one in every(list(sections(behind_a_detector(curve=False)))) if isinstance(one, Figure)]

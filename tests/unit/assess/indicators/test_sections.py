@@ -165,7 +165,7 @@ def test_the_worst_of_many_classes_stand_first_and_the_rest_is_counted() -> None
     values = [risk.value for risk in risks if isinstance(risk, Estimate)]
     assert values == sorted(values, reverse=True)
     assert values[0] == max(one.value for one in result.models[0].by_class.values() if one)
-    assert table.rows[0][1].mark == "least"  # type: ignore[union-attr]
+    assert table.rows[0][1].mark == "worst"  # type: ignore[union-attr]
     assert "And 10 more with less risk" in table.notes[0]
 
 

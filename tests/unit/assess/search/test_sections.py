@@ -8,7 +8,7 @@ from rich.console import Console
 
 from advrisk.assess.search.figures import surface, trajectory
 from advrisk.assess.search.sections import search_words, sections
-from advrisk.core.sections import Figure, Group, Table, every, headline_of, refuse_twins
+from advrisk.core.sections import Figure, Group, Table, every, headline_of, without_twins
 from advrisk.ledger.searches import SearchRecord, Trial
 from advrisk.render.terminal import print_sections
 
@@ -120,8 +120,10 @@ def test_of_several_searches_the_worst_of_each_stands_above_and_each_is_folded_a
     ]
     assert [one.folded for one in shown if isinstance(one, Group)] == [True, True]
     assert f"· {found[1].label}: Not finished: 1 of 4 rounds." in flat(terminal(*found))
-    refuse_twins(shown)
-    refuse_twins(tuple(sections((record(trial(0, 1), model="net_1"), record(trial(0, 1), model="net-1")))))
+    assert without_twins(shown) == tuple(shown)
+    assert without_twins(
+        tuple(sections((record(trial(0, 1), model="net_1"), record(trial(0, 1), model="net-1"))))
+    ) == tuple(tuple(sections((record(trial(0, 1), model="net_1"), record(trial(0, 1), model="net-1")))))
 
 
 def test_searches_that_broke_nothing_have_no_worst_setting() -> None:

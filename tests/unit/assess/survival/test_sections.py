@@ -37,9 +37,9 @@ from advrisk.core.sections import (
     Value,
     every,
     headline_of,
-    refuse_twins,
     summary_of,
     unfolded,
+    without_twins,
 )
 from advrisk.core.values import estimate_text, number_text
 from advrisk.ledger import Ledger
@@ -74,7 +74,7 @@ def terminal(found: SurvivalAssessment, width: int, *, details: bool = False) ->
 class TestWhatIsShownFirst:
     def test_the_models_what_they_depend_on_and_what_breaking_costs(self, found: SurvivalAssessment) -> None:
         shown = list(sections(found, ["a", "b"]))
-        refuse_twins(shown)
+        assert without_twins(shown) == tuple(shown)
         assert titles(unfolded(shown)) == [
             *("Survival of each model", "Survival curves", "by eps", "by model", "Acceleration factors"),
             *("What makes it survive longer (above 1) or shorter", "Breaking beside training"),
@@ -252,7 +252,7 @@ def test_names_that_are_one_to_a_machine_keep_a_figure_each(tmp_path: Path) -> N
     ledger = ledger_of(tmp_path / "run", factor={"a": 1.0, "b": 2.0, "c": 1.5}, tags=tags, n=60)
     found = assess_survival(ledger, covariates=["Depth", "depth"], family="weibull", tolerance=0.9)
     shown = list(sections(replace(found, doubt="")))
-    refuse_twins(shown)
+    assert without_twins(shown) == tuple(shown)
     assert [one for one in titles(shown) if one.startswith("by ")] == ["by Depth", "by depth (2)"]
 
 
