@@ -37,8 +37,8 @@ from advrisk.assess.indicators.reading import read_tensor
 from advrisk.assess.protocol import Finding, ask
 from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
 from advrisk.assess.survival.money import Hardware
-from advrisk.core.errors import LedgerError, RiskError
-from advrisk.core.names import counted
+from advrisk.core.errors import LedgerError, RegistryError, RiskError
+from advrisk.core.names import counted, did_you_mean
 from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
@@ -321,7 +321,10 @@ class Run:
         if name in QUESTIONS:
             return built_in_finding(self, name, **options if level is None else {**options, "level": level})
         named = self.study.assess.further if self.study else {}
-        if name in named and name not in assessments:
+        if name not in named and name not in assessments:
+            known = [*QUESTIONS, *(part.name for part in assessments)]
+            raise RegistryError(f"no assessment called {name!r}; {did_you_mean(name, known)}")
+        if name not in assessments:
             return Unanswered(f"no installed package brings the assessment {name}", "install it")
         given = named.get(name, {}) | options
         asked = (name, level, repr(sorted(given.items())))

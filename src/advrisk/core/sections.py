@@ -16,7 +16,7 @@ A number is formatted by the kind of its column, in `core.values` and nowhere el
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import count
 from typing import Any, Literal, TypeVar
 
 from advrisk.core.errors import RiskError
@@ -74,6 +74,7 @@ class Column:
     kind: Kind = "text"
     unit: str = ""
     detail: bool = False
+    nth: int = 1  # of several that have one name for machines
 
     @property
     def heading(self) -> str:
@@ -82,7 +83,7 @@ class Column:
     @property
     def key(self) -> str:
         """The name for machines: in CSV and JSON."""
-        return slug(self.name)
+        return _key(self.name, self.nth)
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ class Table:
     rows: tuple[tuple[Value, ...], ...]
     notes: tuple[str, ...] = ()
     lead: bool = False
+    nth: int = 1  # of several that have one name for machines
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -136,7 +138,7 @@ class Table:
 
     @property
     def key(self) -> str:
-        return slug(self.title)
+        return _key(self.title, self.nth)
 
     @property
     def brief(self) -> "Table":
@@ -155,11 +157,12 @@ class Figure:
     spec: Mapping[str, Any]
     description: str
     columns: int = 0  # of a heat map, which needs room for each
+    nth: int = 1  # of several that have one name for machines
     label: str = ""  # by which it is chosen among alternatives, in place of its title
 
     @property
     def key(self) -> str:
-        return slug(self.title)
+        return _key(self.title, self.nth)
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,7 @@ class Group:
         return slug(self.title)
 
 
+Named = TypeVar("Named", Table, Figure)
 Section = Headline | Summary | Text | Table | Figure | Alternatives | Pictures | Group
 
 
@@ -264,45 +268,40 @@ def summary_of(sections: Sequence[Section], part: Part) -> list[str]:
     return [text for one in every(sections) if isinstance(one, Summary) and one.part == part for text in one.sentences]
 
 
-def distinct(names: Iterable[str]) -> list[str]:
-    """Names whose keys differ, for titles and columns named from outside: a second one of a key gets a number."""
-    found: list[str] = []
-    for name in names:
-        found.append(_free(name, set(map(slug, found))))
-    return found
-
-
 def without_twins(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """The same sections; of tables, and of figures, that have one name for machines, all but the first are numbered.
+    """The same sections; tables, and figures, that would have one name for machines are numbered.
 
-    Titles hold names from outside, and `a-b` and `a b` are one to machines.
+    Titles hold names from outside, and `a-b` and `a b` are one to machines; people read them as they are.
     """
     taken: dict[type, set[str]] = {Table: set(), Figure: set()}
 
-    def titled(one: Table | Figure) -> str:
-        title = _free(one.title, taken[type(one)])
-        taken[type(one)].add(slug(title))
-        return title
+    def named(one: Named) -> Named:
+        nth = next(nth for nth in count(1) if _key(one.title, nth) not in taken[type(one)])
+        taken[type(one)].add(_key(one.title, nth))
+        return replace(one, nth=nth)
 
     def numbered(one: Section) -> Section:
         match one:
             case Group():
                 return replace(one, sections=tuple(map(numbered, one.sections)))
             case Alternatives():
-                return replace(one, figures=tuple(replace(figure, title=titled(figure)) for figure in one.figures))
-            case Table() | Figure():
-                return replace(one, title=titled(one))
+                return replace(one, figures=tuple(map(named, one.figures)))
+            case Table():
+                return named(one)
+            case Figure():
+                return named(one)
         return one
 
     return tuple(map(numbered, sections))
 
 
 def distinct_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """The same columns, numbered where an earlier one has the name: models may be called anything."""
+    """The same columns, numbered for machines where an earlier one has the name: models may be called anything."""
     found: list[Column] = []
     for one in columns:
         taken = {key for column in found for key in _with_ends(column.key)}
-        found.append(replace(one, name=_free(one.name, taken, ends=True)))
+        nth = next(nth for nth in count(1) if taken.isdisjoint(_with_ends(_key(one.name, nth))))
+        found.append(replace(one, nth=nth))
     return tuple(found)
 
 
@@ -311,10 +310,8 @@ def _with_ends(key: str) -> set[str]:
     return {key, f"{key}_low", f"{key}_high"}
 
 
-def _free(name: str, taken: set[str], *, ends: bool = False) -> str:
-    """The name, with a number behind it where it is taken."""
-    numbered = chain([name], (f"{name} ({n})" for n in count(2)))
-    return next(one for one in numbered if taken.isdisjoint(_with_ends(slug(one)) if ends else {slug(one)}))
+def _key(name: str, nth: int) -> str:
+    return slug(name) if nth == 1 else f"{slug(name)}_{nth}"
 
 
 def slug(name: str) -> str:

@@ -5,7 +5,7 @@ import re
 from advrisk.core.names import one_line
 
 _UNSEEN = "\u200b"  # a space of no width: a page shows nothing, and what stands around it is no link
-_BEGINNING = re.compile(r"[#>+=:-]|\d+[.)](?=\s|$)")  # of a heading, a quote, a list, a rule
+_BEGINNING = re.compile(r"[#>=:]|[+-](?!\d)|\d+[.)](?=\s|$)")  # of a heading, a quote, a list, a rule
 # Addresses, mentions, and numbers of issues become links on many pages, even behind a backslash or as an entity.
 _LINKED = re.compile(
     r"(?i)(?<=http)(?=s?:)|(?<=ftp)(?=:)|(?<=mailto)(?=:)|(?<=xmpp)(?=:)|(?<=www)(?=\.)|(?<=[@#])(?=\w)|(?<=\bgh)(?=-\d)"

@@ -21,7 +21,8 @@ from advrisk.core.sections import (
 )
 from advrisk.core.values import value_lines
 
-_WIDE = 6  # columns, from which a table takes the page's width, and its rows become cards on a phone
+_CARDS = 4  # columns, from which the rows of a table become cards on a phone
+_WIDE = 6  # … and from which it takes the page's width
 
 
 def page_finding(name: str, title: str, sections: Sequence[Section] | Unanswered) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def _address(png: bytes) -> str:
 def _table(table: Table) -> dict[str, Any]:
     return {
         "title": table.title,
-        "wide": len(table.columns) >= _WIDE,
+        "shape": _shape(len(table.columns)),
         "columns": [{"heading": one.heading, "text": one.kind == "text"} for one in table.columns],
         "rows": [
             {
@@ -98,6 +99,11 @@ def _table(table: Table) -> dict[str, Any]:
         ],
         "notes": table.notes,
     }
+
+
+def _shape(n_columns: int) -> str:
+    """The classes of a table of so many columns."""
+    return " ".join(name for name, so in (("cards", n_columns >= _CARDS), ("small", n_columns < _WIDE)) if so)
 
 
 def _mark(value: Value) -> str:

@@ -53,7 +53,7 @@
     if (narrow) rowsFitted(shown, data[0]);
     if (printing) shown.width = room;
     if (printing && data[0]?.type === "sunburst") shown.height = room;
-    Plotly.react(place, data.map(coloured).map(trace => narrow ? fitted(trace) : trace), shown, config);
+    Plotly.react(place, data.map(coloured).map(trace => narrow ? fitted(trace) : trace), shown, {...config, displayModeBar: narrow ? false : "hover"});
   }
   function draw(within = document) {
     for (const place of within.querySelectorAll("[data-figure]")) drawOne(place);

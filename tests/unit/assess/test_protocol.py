@@ -174,4 +174,4 @@ def test_tables_of_one_title_are_numbered(registry: Assessments) -> None:
     leaking(registry, parts=(Headline("It leaks."), Table("a b", (), ()), Table("a-b", (), ())))
     found = ask("leak", LEDGER, {})
     assert not isinstance(found, Unanswered)
-    assert [one.title for one in found.sections if isinstance(one, Table)] == ["a b", "a-b (2)"]
+    assert [one.key for one in found.sections if isinstance(one, Table)] == ["a_b", "a_b_2"]

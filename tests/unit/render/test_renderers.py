@@ -20,7 +20,6 @@ from advrisk.core.sections import (
     Table,
     Text,
     Unanswered,
-    distinct,
     headline_of,
     slug,
 )
@@ -250,12 +249,6 @@ def test_rows_of_a_query_are_a_table_or_blocks_without_folded_words():
     assert "digest: cb242282197ca0c368f6b79a71aa8fef; capability: gradients; input_shape: [1, 28, 28]; train_s" in text
     assert f"a: {EVIL}" in text
     assert [line.split()[:2] for line in shown(200) if "noisy" in line] == [["noisy", row["digest"]]] * 2
-
-
-def test_names_that_files_could_not_tell_apart_get_numbers():
-    names = distinct(["net-1", "net_1", "net 1 (2)", "other"])
-    assert names == ["net-1", "net_1 (2)", "net 1 (2) (2)", "other"]
-    assert len(set(map(slug, names))) == 4
 
 
 def printed(*sections, width, details=False):

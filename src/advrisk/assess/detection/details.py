@@ -1,10 +1,10 @@
 """What is behind the averages of detectors: every group and objective, and every arm."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 from advrisk.assess.detection.assessment import DetectorTable
-from advrisk.core.sections import Cell, Column, Group, Kind, Table, Value, distinct
+from advrisk.core.sections import Cell, Column, Group, Kind, Table, Value, distinct_columns
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.table import Row
 
@@ -47,7 +47,7 @@ def successes_group(one: DetectorTable) -> Group:
     """How many arms of each group broke a sample: the same for every detector of a model."""
     title = f"Successful arms per attackable sample of {one.model}, by group"
     others = (_ALL_ARMS, _BROKEN, Column(PAPER, "number"))
-    columns = (_GROUP, *_objectives(one.table.columns, "number", others), *others)
+    columns = distinct_columns([_GROUP, *(Column(name, "number") for name in one.table.columns), *others])
     rows = []
     for row in one.table.rows:
         whole = row.entries[MULTI_ARMED]
@@ -59,7 +59,7 @@ def successes_group(one: DetectorTable) -> Group:
 def _by_group(one: DetectorTable, title: str, measure: Literal["auroc", "fpr"]) -> Table:
     kind: Kind = "number" if measure == "auroc" else "share"
     others = (Column("chance, all arms", kind), _ALL_ARMS)
-    columns = (_GROUP, *_objectives(one.table.columns, kind, others), *others)
+    columns = distinct_columns([_GROUP, *(Column(name, kind) for name in one.table.columns), *others])
     rows = []
     for row in one.table.rows:
         whole = row.entries[MULTI_ARMED]
@@ -70,12 +70,6 @@ def _by_group(one: DetectorTable, title: str, measure: Literal["auroc", "fpr"]) 
             rates = [entry.fpr_at_tpr for entry in row.entries.values()]
             rows.append((label, *rates, whole.chance_fpr, whole.n_arms))
     return Table(title, columns, tuple(rows))
-
-
-def _objectives(names: Sequence[str], kind: Kind, others: Sequence[Column]) -> Iterator[Column]:
-    """A column for each; their names come from outside, and may be those of others."""
-    taken = [_GROUP.name, *(column.name for column in others)]
-    return (Column(name, kind) for name in distinct([*taken, *names])[len(taken) :])
 
 
 def _label(row: Row, *beside: str) -> Cell:

@@ -8,7 +8,7 @@ import numpy as np
 from advrisk.assess.detection.assessment import DetectionAssessment, DetectorTable
 from advrisk.core.names import counted
 from advrisk.core.palette import COLOURS, GRAY, Plot, cycled, few_marks, named, plain_label, short_label
-from advrisk.core.sections import Alternatives, Figure, distinct
+from advrisk.core.sections import Alternatives, Figure
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.roc import Roc
 from advrisk.risk.detection.table import Table
@@ -21,14 +21,13 @@ def roc_figures(found: DetectionAssessment) -> Iterator[Alternatives]:
     """For each model its groups, of which a page shows one at a time."""
     of_model = {model: [one for one in found.tables if one.model == model] for model in found.models}
     drawn = [(model, group) for model, tables in of_model.items() for group in _groups(tables)]
-    titles = distinct(f"ROC, {model}, {group}" for model, group in drawn)
     figures = {
         (model, group): Figure(
-            title,
+            f"ROC, {model}, {group}",
             roc_curves(of_model[model], group),
             f"Worst-case ROC curves of the detectors in front of {model}, one group at a time.",
         )
-        for (model, group), title in zip(drawn, titles, strict=True)
+        for model, group in drawn
     }
     for model in found.models:
         if own := tuple(figure for (of, _), figure in figures.items() if of == model):

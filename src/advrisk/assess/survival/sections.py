@@ -38,7 +38,7 @@ from advrisk.assess.survival.words import (
 )
 from advrisk.core.estimate import Estimate, NamedEstimate
 from advrisk.core.palette import Places, model_places
-from advrisk.core.sections import Alternatives, Figure, Group, Headline, Section, Summary, Text, slug
+from advrisk.core.sections import Alternatives, Figure, Group, Headline, Section, Summary, Text
 from advrisk.risk.survival.paired import ACCURACY, FAILURES
 from advrisk.risk.survival.records import AccelerationFactor
 
@@ -115,15 +115,12 @@ def _depends(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
 
 
 def _by_covariate(found: SurvivalAssessment, places: Places) -> tuple[Figure, ...]:
-    """A figure for each covariate; names that are one to a machine are numbered."""
-    figures: dict[str, Figure] = {}
-    for name in [] if found.law is None else [one.name for one in found.law.scale_coding.covariates]:
-        title = f"by {name}"
-        while slug(title) in figures:
-            title += f" ({len(figures) + 1})"
-        about = f"Survival curves by the values of {name}."
-        figures[slug(title)] = Figure(title, covariate_curves(found, name, places=places), about)
-    return tuple(figures.values())
+    """A figure for each covariate."""
+    names = [] if found.law is None else [one.name for one in found.law.scale_coding.covariates]
+    return tuple(
+        Figure(f"by {name}", covariate_curves(found, name, places=places), f"Survival curves by the values of {name}.")
+        for name in names
+    )
 
 
 def _factor_figure(found: SurvivalAssessment, factors: Sequence[AccelerationFactor]) -> Figure:
