@@ -36,6 +36,9 @@ def show_finding(
     """The answer to a built-in question: its rows to a file, its record, or its sections."""
 
     def show() -> None:
+        state = run.status()
+        if not state.done:
+            indented(Console(), f"Decide nothing yet: the run is not finished ({state.so_far} are done).", by=0)
         sections = list(QUESTIONS[name].of_one(found))
         print_sections(sections, details=details)
         if not details and has_more(sections):
