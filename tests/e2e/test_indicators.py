@@ -228,7 +228,8 @@ def test_a_finished_run_says_where_to_see_its_scenarios(
     assert "scenarios: advrisk show indicators run" in done.stdout
     assert "In the scenario t, " in done.stdout
     shown, lead = advrisk("show", "damage", "run"), advrisk("select", "run").stdout
-    assert (shown.returncode, shown.stdout) == (0, lead), shown.stderr
+    needs = "· Damage needs attacks with a norm; the study's own question is answered above.\n"
+    assert (shown.returncode, shown.stdout) == (0, lead + needs), shown.stderr
     assert advrisk("show", "run").stdout.startswith(lead), "the summary has the same tables"
     told = json.loads(advrisk("show", "damage", "run", "--json").stdout)
     assert (told["by"], told["headline"]) == ("t", Run.open(tmp_path / "run").select().headline)

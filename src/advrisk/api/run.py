@@ -329,7 +329,8 @@ class Run:
         given = named.get(name, {}) | options
         asked = (name, level, repr(sorted(given.items())))
         if asked not in self._asked:
-            self._asked[asked] = ask(name, self.ledger, given, level=self.level(level), seed=self.seed)
+            models = self.model_names
+            self._asked[asked] = ask(name, self.ledger, given, models=models, level=self.level(level), seed=self.seed)
         return self._asked[asked]
 
     @cached_property
@@ -483,7 +484,7 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return replace(run_status(self.ledger, self.study, self.flags(), self.stopping), study=self.name)
+        return replace(run_status(self.ledger, self.study, self.own_flags, self.stopping), study=self.name)
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes

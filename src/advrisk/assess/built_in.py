@@ -27,6 +27,7 @@ from advrisk.assess.survival import sections as survival
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section, without_twins
+from advrisk.core.tables import Tabular
 from advrisk.ledger.searches import SearchRecord
 from advrisk.risk.convergence import Convergence
 
@@ -40,7 +41,7 @@ class Question:
     """How the result of a question is shown: `sections` takes it and the models of the run, in the order of colours."""
 
     title: str
-    result: type
+    result: type[Tabular]
     sections: Callable[[Any, Sequence[str]], Iterable[Section]]
     quantities: Callable[[Any], Iterable[NamedEstimate]] = _none
     several: bool = False  # it has several results, and `sections` takes the sequence of them

@@ -64,7 +64,13 @@ class Finding(Tabular):
 
 
 def ask(
-    name: str, ledger: Ledger, options: Mapping[str, Any], *, level: float | None = None, seed: int = 0
+    name: str,
+    ledger: Ledger,
+    options: Mapping[str, Any],
+    *,
+    models: Sequence[str] = (),
+    level: float | None = None,
+    seed: int = 0,
 ) -> Finding | Unanswered:
     """Ask one registered assessment; its random numbers depend on the study's seed and its name."""
     part = assessments.get(name)
@@ -73,7 +79,6 @@ def ask(
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     assessment: Assessment = part.function()
-    models = sorted(ledger.query("SELECT model FROM models")["model"].to_pylist())
     try:
         result = assessment.assess(ledger, spec, level=level, rng=generator("assessment", name, seed))
         if isinstance(result, Unanswered):

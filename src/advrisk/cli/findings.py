@@ -34,7 +34,7 @@ def show_damage(run: Run, *, details: bool, out_csv: str | None, as_json: bool) 
     )
 
 
-def show_rows(run: Run, rows: Rows, table: Callable[[Rows], Table], *, as_json: bool) -> None:
+def show_table(run: Run, rows: Rows, table: Callable[[Rows], Table], *, as_json: bool) -> None:
     """A line for each arm or model of a run."""
     if as_json:
         print(json_text(rows))

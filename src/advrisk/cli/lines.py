@@ -11,6 +11,7 @@ from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
 from advrisk.render.terminal import has_more, indented, print_sections
+from advrisk.report.answer import unfinished_words
 from advrisk.report.csv_files import write_rows
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def show_finding(
     def show() -> None:
         state = run.status()
         if not state.done:
-            indented(Console(), f"Decide nothing yet: the run is not finished ({state.so_far} are done).", by=0)
+            indented(Console(), unfinished_words(state.so_far), by=0)
         sections = list(QUESTIONS[name].of_one(found))
         print_sections(sections, details=details)
         if not details and has_more(sections):

@@ -10,7 +10,7 @@
      ├─ Pictures      images with captions
      └─ Group         sections below a title; a folded one is for those who look closer
 
-A number is formatted by the kind of its column, in `core.values` and nowhere else.
+A number of a table is formatted by the kind of its column, in `core.values` and nowhere else.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How a value is written, by the kind of its column: the one place where a number becomes text."""
+"""How a value is written, by the kind of its column: in tables always, in sentences by the same functions."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -45,7 +45,7 @@ def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
     if manifest is None:
         tables = [name for name in sorted(there) if name.endswith(".parquet")]
         found = {name: _unreadable(segment / name) for name in tables}
-        if any(not found[name] and _is_stamped(segment / name) for name in tables):  # else an earlier version wrote it
+        if any(not found[name] and is_stamped(segment / name) for name in tables):  # else an earlier version wrote it
             found[FILE] = "is missing"
     else:
         found = {name: _unlike(segment / name, stamp) for name, stamp in manifest.files.items()}
@@ -57,7 +57,8 @@ def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
     return {name: fault for name, fault in found.items() if fault}, manifest
 
 
-def _is_stamped(path: Path) -> bool:
+def is_stamped(path: Path) -> bool:
+    """Whether a version that writes digests wrote the table."""
     return STAMPED_KEY in (pq.read_schema(path).metadata or {})
 
 

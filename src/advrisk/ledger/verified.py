@@ -10,11 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger.manifest import ADVICE, FILE, Manifest, Stamp, read_manifest, stamp_file
-from advrisk.ledger.tables import STAMPED_KEY
+from advrisk.ledger.rewriting import is_stamped
 
 _State = tuple[int, int, int]  # size, time of change and place on the disk
 
@@ -57,10 +56,10 @@ def _manifest(segment: Path, state: _State) -> Manifest | None:
 
 @lru_cache(maxsize=262_144)
 def _is_stamped(path: Path, state: _State) -> bool:
-    """Whether a version that writes digests wrote the table; what cannot be read at all is told when it is read."""
+    """The same of a table that may be damaged: what cannot be read at all is an error of whoever reads it."""
     del state
     try:
-        return STAMPED_KEY in (pq.read_schema(path).metadata or {})
+        return is_stamped(path)
     except (pa.ArrowException, OSError):
         return False
 

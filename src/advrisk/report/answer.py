@@ -101,9 +101,14 @@ def answer(
     if found is not None and (scenarios or lost):
         said.append(by_damage(found))
     if unfinished:
-        said.insert(0, f"Decide nothing yet: the run is not finished ({unfinished} are done).")
+        said.insert(0, unfinished_words(unfinished))
     required = requirements_of(named, models, gate)
     return Answer(tuple(said), named, required, len(models), bool(unfinished), bool(lost))
+
+
+def unfinished_words(so_far: str) -> str:
+    """What leads everything that is said of a run that is not done."""
+    return f"Decide nothing yet: the run is not finished ({so_far} are done)."
 
 
 def leading(found: Findings) -> Answer:

@@ -16,7 +16,6 @@ from advrisk.core.errors import RiskError
 from advrisk.core.files import write_whole
 from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
 from advrisk.core.names import cut_words, matches, no_match, one_line
-from advrisk.core.palette import Plot
 from advrisk.core.sections import Unanswered, result_of, slug
 from advrisk.core.version import VERSION
 from advrisk.ledger import EVALUATED_CELL, Ledger
@@ -90,8 +89,11 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     """Everything that the template shows."""
     found = _illustrated(folder, ledger, found)
     shown = content(folder, ledger, study, list(found.flags), found.arms)
-    shown |= _findings_content(found)
-    shown["figures"] = {**shown.pop("arm_figures"), **shown.pop("finding_figures")}
+    for name, one in found.answers.items():
+        title = QUESTIONS[name].title if name in QUESTIONS else title_of(name)
+        sections = one if isinstance(one, Unanswered) else one.sections
+        shown["findings"].append(page_finding(name, title, sections))
+        shown["figures"] |= {} if isinstance(sections, Unanswered) else page_figures(name, sections)
     shown["sections"] = [
         *((one["anchor"], one["title"]) for one in shown["findings"]),
         ("arms", "Arm by arm"),
@@ -111,17 +113,6 @@ def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
         return replace(found, failures=failures)
     examples = tuple(nearest_examples(folder, ledger, damage.distances))
     return replace(found, failures=failures, damage=replace(damage, examples=examples))
-
-
-def _findings_content(found: Findings) -> dict[str, Any]:
-    """What the template shows of findings: their sections, or why there are none."""
-    figures: dict[str, Plot] = {}
-    pages = []
-    for name, one in found.answers.items():
-        title = QUESTIONS[name].title if name in QUESTIONS else title_of(name)
-        pages.append(page_finding(name, title, one if isinstance(one, Unanswered) else one.sections))
-        figures |= {} if isinstance(one, Unanswered) else page_figures(one.name, one.sections)
-    return {"findings": pages, "finding_figures": figures}
 
 
 def _scripts() -> dict[str, Any]:
@@ -148,7 +139,8 @@ def content(
     return {
         "name": study.name if study else folder.name,
         "version": VERSION,
-        "arm_figures": {"arms": arm_heat_map(arm_shares(ledger, arms), models)},
+        "findings": [],
+        "figures": {"arms": arm_heat_map(arm_shares(ledger, arms), models)},
         "outcomes": ledger.query(
             "SELECT outcome, count(*) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'evaluate' "
             "GROUP BY ALL ORDER BY n DESC, outcome"

@@ -1,7 +1,7 @@
 """Everything a run answers, for machines: one JSON record, and tables. Terminal, report and Python tell the same."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,6 @@ from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import findings
-from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.protocol import Finding
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
@@ -19,7 +18,6 @@ from advrisk.core.plain import json_text, plain
 from advrisk.core.sections import Unanswered, result_of, summary_of
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
-from advrisk.ledger.searches import SearchRecord
 from advrisk.render.records import arrow_tables, tables_record
 from advrisk.report.answer import leading
 from advrisk.report.executive import executive_summary
@@ -114,16 +112,12 @@ def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[st
 def findings_tables(found: Findings) -> "dict[str, pa.Table]":
     """Each answer as a table, and the numbers that lead, all in one."""
     tables = {"numbers": found.to_arrow()}
-    for name in SINGLE:
-        if isinstance(answer := getattr(found, name), Tabular):
+    for name, question in QUESTIONS.items():
+        answer = result_of(getattr(found, name))
+        if question.several and answer:
+            tables[name] = arrow_table([row for one in answer for row in one.rows()], question.result.columns)
+        elif isinstance(answer, Tabular):
             tables[name] = answer.to_arrow()
-    several: dict[str, tuple[Sequence[Tabular], Columns]] = {
-        "failures": (result_of(found.failures) or (), FailureModes.columns),
-        "search": (result_of(found.search) or (), SearchRecord.columns),
-    }
-    for name, (held, columns) in several.items():
-        if held:
-            tables[name] = arrow_table([row for one in held for row in one.rows()], columns)
     for name, one in found.further.items():
         tables |= arrow_tables(name, one.sections) if isinstance(one, Finding) else {}
     return tables | {"flags": arrow_table(list[Row](found.flags), FLAGS)}

@@ -1,4 +1,4 @@
-"""What is shown of damage: the decision table, every two models, what it takes to break them, and examples."""
+"""What is shown of damage: the decision table, pairs of models, what it takes to break them, and examples."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -7,12 +7,12 @@ from advrisk.assess.damage.examples import Attacked, Example
 from advrisk.assess.damage.figures import damage_intervals, success_curves
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.summary import summaries
-from advrisk.assess.damage.words import damage_name, findings, shares_at, size_columns, what_would_decide
+from advrisk.assess.damage.words import damage_kind, damage_name, findings, shares_at, size_columns, what_would_decide
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.names import cut
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.palette import Places, model_places
-from advrisk.core.sections import Cell, Column, Figure, Group, Headline, Kind, Picture, Pictures, Section, Table, Text
+from advrisk.core.sections import Cell, Column, Figure, Group, Headline, Picture, Pictures, Section, Table, Text
 from advrisk.core.sections import Value as Shown
 from advrisk.core.values import number_text
 
@@ -83,7 +83,7 @@ def _decision_table(found: DamageAssessment) -> Table:
 
 def _fields(found: DamageAssessment) -> Iterator[Field]:
     """Each column, and what stands there of a model."""
-    kind: Kind = "number" if found.relative else "share"
+    kind = damage_kind(found)
     yield Column("model"), lambda row: row.model
     yield Column("verdict"), lambda row: Cell(row.verdict, mark="best" if row.verdict == LEAST else "")
     for name, eps in size_columns(found).items():
@@ -128,7 +128,7 @@ def _by_detector(name: str) -> Callable[[ModelDamage], Shown]:
     return lambda row: getattr(row.by_detector, name, None)
 
 
-# Every two models, and what it takes
+# Pairs of models, and what it takes
 
 
 def _pairwise(found: DamageAssessment) -> Iterator[Section]:
@@ -143,7 +143,7 @@ def _pairwise(found: DamageAssessment) -> Iterator[Section]:
     columns = (
         Column("less damage"),
         Column("more damage"),
-        Column("difference", "number" if found.relative else "share"),
+        Column("difference", damage_kind(found)),
         Column("decided"),
     )
     rows = tuple(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.damage.words import damage_name, shares_at, size_columns, what_would_decide
+from advrisk.assess.damage.words import damage_kind, damage_name, shares_at, size_columns, what_would_decide
 from advrisk.core.names import counted, few
 from advrisk.core.numbers import level_text, percent_text
-from advrisk.core.sections import Kind, Summary
+from advrisk.core.sections import Summary
 from advrisk.core.values import estimate_text, number_text
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
@@ -29,7 +29,7 @@ def _on_best(found: DamageAssessment) -> Iterator[str]:
             if best.probability_best is None or not found.decided
             else f", best in {percent_text(best.probability_best, 1)} of resampled evaluations"
         )
-        shown = f"{estimate_text(number, _kind(found))} ({level_text(found.level)} interval)"
+        shown = f"{estimate_text(number, damage_kind(found))} ({level_text(found.level)} interval)"
         yield f"{best.model}: {damage_name(relative=found.relative)} {shown}{often}."
     if best.operational_risk is not None:
         yield f"An attacked input of {best.model} costs {estimate_text(best.operational_risk, 'amount')} on average."
@@ -44,7 +44,7 @@ def _on_best(found: DamageAssessment) -> Iterator[str]:
 
 
 def _on_next(pair: Pair, found: DamageAssessment) -> str:
-    gap = estimate_text(pair.difference, _kind(found))
+    gap = estimate_text(pair.difference, damage_kind(found))
     if not found.decided:
         return f"{pair.higher} suffers {gap} more than {pair.lower} on the same samples."
     return f"The next best, {pair.higher}, suffers {gap} more on the same samples."
@@ -62,7 +62,7 @@ def _on_clean_error(found: DamageAssessment) -> Iterator[str]:
     best = found.models[0]
     if best.ranked_by is not None and best.clean_error_part is not None:
         clean, attack = best.clean_error_part, max(best.ranked_by.value - best.clean_error_part, 0.0)
-        shown = [number_text(part, _kind(found)) for part in (clean, attack)]
+        shown = [number_text(part, damage_kind(found)) for part in (clean, attack)]
         yield f"Of the damage of {best.model}, {shown[0]} is clean error and {shown[1]} is attack."
 
 
@@ -80,7 +80,3 @@ def _on_order(found: DamageAssessment) -> Iterator[str]:
     if isinstance(found.comparison, DamageComparison):
         for change in found.comparison.order_changes[:_MOST]:
             yield f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
-
-
-def _kind(found: DamageAssessment) -> Kind:
-    return "number" if found.relative else "share"

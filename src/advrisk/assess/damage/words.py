@@ -7,6 +7,7 @@ from advrisk.assess.words import samples_that_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
+from advrisk.core.sections import Kind
 from advrisk.core.values import estimate_text
 from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair
@@ -177,6 +178,11 @@ def what_would_decide(pair: Pair, samples_left: int | None = None) -> str:
     if pair.difference.value == 0:
         return "no difference was seen, so the number of samples that would decide is unknown"
     return "more samples alone will not decide; ask the detector more"
+
+
+def damage_kind(found: DamageAssessment) -> Kind:
+    """How damage is written: relative damage is no share."""
+    return "number" if found.relative else "share"
 
 
 def damage_name(*, relative: bool) -> str:

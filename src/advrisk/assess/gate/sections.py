@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from advrisk.assess.gate.cases import MEASURED, Case, Verdicts, measured, measured_text, verdict_sections
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.core.errors import StudyError
+from advrisk.core.names import few
 from advrisk.core.sections import Column, Headline, Kind, Section, Summary, Text
 from advrisk.study import parse_requirement
 
@@ -13,7 +14,6 @@ _HOW = (
     "What the study requires. The interval decides, not the value: a requirement passes if its whole interval does, "
     "fails if none of it does, and is undecided otherwise. The gate passes only if every requirement does."
 )
-_MOST = 4  # requirements that the executive summary lists one by one
 
 
 def sections(result: GateResult, models: Sequence[str] = ()) -> Iterator[Section]:
@@ -24,7 +24,7 @@ def sections(result: GateResult, models: Sequence[str] = ()) -> Iterator[Section
     state = "passes" if result.passed else "fails" if result.failed else "is undecided"
     yield Summary("ship", (f"The study's gate {state} ({gate_counts(result)}).",))
     if undecided := _undecided(result):
-        yield Summary("undecided", undecided)
+        yield Summary("undecided", tuple(undecided))
     yield Text((_HOW,), how=True)
     rows = [(one.requirement, measured(one.estimate, _kind(one))) for one in result.results]
     yield from verdict_sections("Requirements", (Column("requirement"), MEASURED), rows, gate_verdicts(result))
@@ -69,12 +69,11 @@ def _kind(one: Held) -> Kind:
         return "precise"
 
 
-def _undecided(result: GateResult) -> tuple[str, ...]:
+def _undecided(result: GateResult) -> list[str]:
     """The first requirements that are undecided, and how many there are beyond."""
     sentences = [
         f"Required, {one.requirement}: {one.reason}{f'; {one.settle}' if one.settle else ''}."
         for one in result.results
         if one.verdict == "undecided"
     ]
-    n_more = len(sentences) - _MOST
-    return (*sentences[:_MOST], *([f"{n_more} more requirements are undecided."] if n_more > 0 else []))
+    return few(sentences, "more requirements are undecided.")

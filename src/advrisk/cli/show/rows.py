@@ -11,11 +11,11 @@ def arms(
     Example: advrisk show arms runs/signs --model plain
     """
     from advrisk.api import Run
-    from advrisk.cli.findings import show_rows
+    from advrisk.cli.findings import show_table
     from advrisk.cli.tables import arm_table
 
     run = Run.open(folder).part(where=where).part(models=model)
-    show_rows(run, run.arms(arms=arm), arm_table, as_json=as_json)
+    show_table(run, run.arms(arms=arm), arm_table, as_json=as_json)
 
 
 def models(folder: RunFolder, model: OfModels = None, as_json: AsJson = False) -> None:
@@ -24,8 +24,8 @@ def models(folder: RunFolder, model: OfModels = None, as_json: AsJson = False) -
     Example: advrisk show models runs/signs
     """
     from advrisk.api import Run
-    from advrisk.cli.findings import show_rows
+    from advrisk.cli.findings import show_table
     from advrisk.cli.tables import model_table
 
     run = Run.open(folder).part(models=model)
-    show_rows(run, run.models(), model_table, as_json=as_json)
+    show_table(run, run.models(), model_table, as_json=as_json)
