@@ -1,5 +1,11 @@
-"""Files and folders that appear in full or not at all; and JSON files, which somebody may have altered."""
+"""Files and folders that appear in full or not at all; and JSON files, which somebody may have altered.
 
+A file is on the disk before it has its name (write, fsync, rename, fsync of the folder): after a power cut it is the
+old one or the new one, and what is written after it never tells of a file that is not there.
+"""
+
+import errno
+import glob
 import json
 import os
 import re
@@ -13,20 +19,40 @@ from advrisk.core.errors import LedgerError, RunError
 
 # What it raises to read a JSON file, or to take its content apart, where it is not what was written.
 NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+_NO_FOLDERS = (errno.EINVAL, errno.ENOTSUP)  # file systems that know no fsync of a folder
 _UNFINISHED = re.compile(r"\..+\.(\d+)")
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
-    """A path beside the target to write to; it takes the target's place when all went well, else it is removed."""
+def whole_file(target: Path, *, durable: bool = True) -> Iterator[Path]:
+    """A path beside the target to write to; it takes the target's place when all went well, else it is removed.
+
+    A copy of what lies elsewhere, which can be fetched again, need not be `durable`.
+    """
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")  # other processes may write the same
     try:
         yield unfinished
+        if durable:
+            make_durable(unfinished)
         unfinished.replace(target)
     except BaseException:
         with suppress(OSError):
             unfinished.unlink()
         raise
+    if durable:
+        make_durable(target.parent)
+
+
+def make_durable(path: Path) -> None:
+    """Return once a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if not path.is_dir() or error.errno not in _NO_FOLDERS:
+            raise
+    finally:
+        os.close(handle)
 
 
 def write_whole(target: Path, text: str, what: str = "") -> Path:
@@ -57,7 +83,10 @@ def write_json(target: Path, content: Any, *, indent: int = 1, advice: str = "")
 
 @contextmanager
 def unfinished_folder(target: Path) -> Iterator[Path]:
-    """A folder beside the target that is gone afterwards, unless it was renamed."""
+    """A folder beside the target that is gone afterwards, unless it was renamed; those of killed processes go, too."""
+    for other in target.parent.glob(f".{glob.escape(target.name)}.*"):
+        if _is_left_over(other.name):
+            shutil.rmtree(other, ignore_errors=True)
     folder = target.with_name(f".{target.name}.{os.getpid()}")
     folder.mkdir(parents=True)
     try:
@@ -89,10 +118,14 @@ def remove_unfinished(folder: Path) -> None:
     """Remove, below a folder, what `whole_file` left behind in processes that were killed; not in those that live."""
     for place, _, names in os.walk(folder):
         for name in names:
-            found = _UNFINISHED.fullmatch(name)
-            if found and not _is_alive(int(found[1])):
+            if _is_left_over(name):
                 with suppress(OSError):
                     os.unlink(os.path.join(place, name))
+
+
+def _is_left_over(name: str) -> bool:
+    found = _UNFINISHED.fullmatch(name)
+    return found is not None and not _is_alive(int(found[1]))
 
 
 def _is_alive(pid: int) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from advrisk.core.archives import DAMAGED, ArchiveError, Array, read_archive
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file, write_json
+from advrisk.ledger.shortage import refuse_shortage
 
 MAX_BYTES = 32 * 2**30  # of one file, unpacked
 _DELETED = "deleted.json"
@@ -134,6 +135,7 @@ def unreadable_inputs(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             return f"the checksum of {bad} is wrong" if (bad := archive.testzip()) else ""
     except DAMAGED as error:
+        refuse_shortage(error)
         return f"cannot be read ({error})"
 
 

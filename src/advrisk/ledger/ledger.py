@@ -25,7 +25,7 @@ from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, readable_storage
 from advrisk.ledger.sync.remote import url_of
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
-from advrisk.ledger.verified import refuse_altered
+from advrisk.ledger.verified import refuse_altered, whole_segments
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -188,7 +188,7 @@ class Ledger:
 
     @cached_property
     def _segments(self) -> list[Path]:
-        return segment_folders(self.path)
+        return whole_segments(self.path)
 
     def _caught_up(self) -> bool:
         """Whether segments were merged since they were listed; then the merged ones stand in for them from now on."""

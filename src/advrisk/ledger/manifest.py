@@ -1,9 +1,11 @@
 """What a segment says of itself: a digest of each of its files, and of the inputs that were kept for its cells.
 
-    segment.json     {"files": {"cells.parquet": {"bytes": 8123, "digest": "…"}, …}, "inputs": {…}, "digest": "…"}
+    segment.json     {"files": {"cells.parquet": {"bytes": 8123, "digest": "…"}, …}, "inputs": {…}, "after": "…",
+                      "digest": "…"}
     replaces.json    {"segments": ["00000001-3f2a9c1b", …], "aside": false}
 
-`segment.json` is there for whoever checks; readers do not look at it, and segments of earlier versions have none.
+`segment.json` is compared with the files before these are read (`ledger.verified`); `after` is the head of the
+ledger's history at publication (`ledger.history`). Segments of earlier versions have no `after`, or no `segment.json`.
 `replaces.json` is in a segment that was made of others: readers leave those out from the moment it is there. They are
 deleted later, or moved aside if something was wrong with them.
 """
@@ -13,6 +15,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,6 +25,7 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json
 from advrisk.ledger.inputs import cell_inputs, crafted_inputs, shard_inputs
+from advrisk.ledger.shortage import refuse_shortage
 
 FILE = "segment.json"
 REPLACES_FILE = "replaces.json"
@@ -55,6 +59,12 @@ class Manifest:
 
     files: Mapping[str, Stamp]
     inputs: Mapping[str, Stamp] = field(default_factory=dict)
+    after: str | None = None  # the head of the ledger's history before it; None in segments of earlier versions
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of everything else that stands in `segment.json`."""
+        return digest(_plain(self))
 
     @property
     def content(self) -> str:
@@ -80,8 +90,7 @@ def kept_inputs(run_folder: Path, cells: pa.Table | None) -> dict[str, Stamp]:
 
 def manifest_text(manifest: Manifest) -> str:
     """What is written into `segment.json`."""
-    content = {name: _plain(stamps) for name, stamps in (("files", manifest.files), ("inputs", manifest.inputs))}
-    return json.dumps(content | {"digest": digest(content)}) + "\n"
+    return json.dumps(_plain(manifest) | {"digest": manifest.digest}) + "\n"
 
 
 def read_manifest(segment: Path) -> Manifest | None:
@@ -89,15 +98,15 @@ def read_manifest(segment: Path) -> Manifest | None:
     path = segment / FILE
     try:
         content = read_json(path)
-        told = content.pop("digest")
-        if told != digest(content):
+        stamps = [{key: Stamp(**one) for key, one in content[name].items()} for name in ("files", "inputs")]
+        if content.pop("digest") != digest(content):
             raise LedgerError(f"{path}: was altered; {ADVICE}")
-        stamps = {name: {key: Stamp(**one) for key, one in content[name].items()} for name in ("files", "inputs")}
-        _refuse_paths(*stamps.values())
-        return Manifest(**stamps)
+        _refuse_paths(*stamps)
+        return Manifest(*stamps, after=None if content.get("after") is None else str(content["after"]))
     except FileNotFoundError:
         return None
     except NOT_AS_WRITTEN as error:
+        refuse_shortage(error)
         raise LedgerError(f"{path}: cannot be read ({error}); {ADVICE}") from None
 
 
@@ -133,6 +142,7 @@ def read_replaces(segment: Path) -> Replaces:
             raise
         return Replaces()
     except NOT_AS_WRITTEN as error:
+        refuse_shortage(error)
         raise LedgerError(f"{segment / REPLACES_FILE}: cannot be read ({error}); {ADVICE}") from None
 
 
@@ -155,8 +165,10 @@ def number_of(segment: str) -> int:
     return int(segment.partition("-")[0])
 
 
-def _plain(stamps: Mapping[str, Stamp]) -> dict[str, dict[str, Any]]:
-    return {name: vars(one) for name, one in stamps.items()}
+def _plain(manifest: Manifest) -> dict[str, Any]:
+    stamps = (("files", manifest.files), ("inputs", manifest.inputs))
+    content: dict[str, Any] = {name: {path: vars(one) for path, one in of.items()} for name, of in stamps}
+    return content if manifest.after is None else content | {"after": manifest.after}
 
 
 ADVICE = "`advrisk ledger check RUN --repair` moves what is damaged aside"

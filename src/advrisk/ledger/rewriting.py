@@ -18,6 +18,7 @@ from advrisk.ledger.manifest import (
     read_replaces,
     stamp_file,
 )
+from advrisk.ledger.shortage import ShortageError, refuse_shortage
 from advrisk.ledger.tables import SCHEMA_VERSION, STAMPED_KEY, TABLES, VERSION_KEY
 
 Tables = dict[str, pa.Table]
@@ -39,6 +40,8 @@ def faults_of(segment: Path) -> tuple[dict[str, str], Manifest | None]:
     """What is wrong with the files of a segment, by name; and its manifest, if it has one that can be read."""
     try:
         manifest = read_manifest(segment)
+    except ShortageError:
+        raise
     except LedgerError as error:
         return {FILE: str(error).partition("; ")[0].removeprefix(f"{segment / FILE}: ")}, None
     there = {entry.name for entry in segment.iterdir()} - {FILE}
@@ -66,6 +69,8 @@ def _not_replacing(segment: Path) -> str:
     """Why the list of what a segment replaces is none, although it is as it was written; empty where it is one."""
     try:
         read_replaces(segment)
+    except ShortageError:
+        raise
     except LedgerError as error:
         return str(error).partition("; ")[0].removeprefix(f"{segment / REPLACES_FILE}: ")
     return ""
@@ -140,14 +145,18 @@ def _read(path: Path, name: str) -> pa.Table:
         ]
         return pa.table(columns, schema=TABLES[name])
     except (pa.ArrowException, OSError, ValueError) as error:
+        refuse_shortage(error)
         raise LedgerError(f"{path}: cannot be read as a table of a ledger: {error}; {ADVICE}") from None
 
 
 def _unreadable(path: Path) -> str:
     """Why a table without a digest cannot be read; empty where it can. That is all there is to know of it."""
     try:
-        pq.read_table(path, partitioning=None)
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
     except (pa.ArrowException, OSError, ValueError) as error:
+        refuse_shortage(error)
         return f"cannot be read ({error})"
     return ""
 
@@ -159,6 +168,7 @@ def _unlike(path: Path, told: Stamp) -> str:
     except FileNotFoundError:
         return "is missing"
     except OSError as error:
+        refuse_shortage(error)
         return f"cannot be read ({error.strerror})"
     if found == told:
         return ""

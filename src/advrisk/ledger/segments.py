@@ -2,9 +2,9 @@
 
     ledger/segments/00000017-3f2a9c1b/{outcomes,outputs,cells,…}.parquet, segment.json
 
-It is written under a name that readers do not look at, made durable, and renamed. Numbers rise, so
-of two rows for the same thing the one in the later segment counts. A segment may take the place of others
-(`ledger.manifest`): from the moment it has its name, readers leave those out.
+It is written under a name that readers do not look at, made durable, renamed, and added to the ledger's history
+(`ledger.history`). Numbers rise, so of two rows for the same thing the one in the later segment counts. A segment may
+take the place of others (`ledger.manifest`): from the moment it has its name, readers leave those out.
 """
 
 import contextlib
@@ -18,8 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.files import make_durable
 from advrisk.ledger import manifest
+from advrisk.ledger.history import History, add_published, read_history
 from advrisk.ledger.manifest import Manifest, Replaces, Stamp
+from advrisk.ledger.shortage import refuse_shortage
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import SCHEMA_VERSION, STAMPED_KEY, TABLES, VERSION_KEY
 
@@ -31,13 +34,18 @@ _RETIRED = ".retired-"
 
 def segment_folders(ledger: Path) -> list[Path]:
     """The published segments, oldest first; those that another one takes the place of are left out."""
+    return listed_segments(ledger)[0]
+
+
+def listed_segments(ledger: Path) -> tuple[list[Path], set[str]]:
+    """The published segments, oldest first, and the names of those that they take the place of."""
     while True:
         found = all_segments(ledger)
         try:
             replaced = {name for segment in found for name in manifest.read_replaces(segment).segments}
         except FileNotFoundError:  # it was replaced itself meanwhile
             continue
-        return [segment for segment in found if segment.name not in replaced]
+        return [segment for segment in found if segment.name not in replaced], replaced
 
 
 def all_segments(ledger: Path) -> list[Path]:
@@ -57,6 +65,7 @@ def all_segments(ledger: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
+        refuse_shortage(error)
         raise LedgerError(f"{folder}: cannot be read: {error.strerror}") from None
 
 
@@ -75,6 +84,7 @@ def publish(
     storage.refuse_writing()
     ledger = storage.ledger
     folder = ledger / FOLDER
+    history = _complete_history(ledger)
     if number is None:
         number = last_number(ledger) + 1
     name = f"{number:08d}-{uuid.uuid4().hex[:8]}"
@@ -86,10 +96,11 @@ def publish(
             files[manifest.REPLACES_FILE] = _put(unfinished / manifest.REPLACES_FILE, manifest.replaces_text(replaces))
         if inputs is None:
             inputs = manifest.kept_inputs(ledger.parent, tables.get("cells"))
-        _put(unfinished / manifest.FILE, manifest.manifest_text(Manifest(files, inputs)))
-        _make_durable(unfinished)
+        written = Manifest(files, inputs, after=history.head)
+        _put(unfinished / manifest.FILE, manifest.manifest_text(written))
+        make_durable(unfinished)
         unfinished.rename(folder / name)
-        _make_durable(folder)
+        make_durable(folder)
     except OSError as error:
         with contextlib.suppress(OSError):
             shutil.rmtree(unfinished)
@@ -102,7 +113,20 @@ def publish(
     except BaseException:  # then it was never published
         retire(folder / name)
         raise
+    add_published(ledger, history, {name: written.digest})
     return folder / name
+
+
+def _complete_history(ledger: Path) -> History:
+    """The history with lines for segments that have none: a killed writer's, and those of earlier versions."""
+    history = read_history(ledger)
+    new: dict[str, str | None] = {}
+    for segment in all_segments(ledger):
+        if segment.name not in history.required:
+            with contextlib.suppress(LedgerError):  # what is damaged is for a repair
+                written = manifest.read_manifest(segment)
+                new[segment.name] = written and written.digest
+    return add_published(ledger, history, new)
 
 
 def last_number(ledger: Path) -> int:
@@ -140,7 +164,7 @@ def move_aside(ledger: Path, name: str) -> Path:
     """Take a segment out of the ledger without deleting it."""
     target = place_aside(ledger, Path(name))
     (ledger / FOLDER / name).rename(target)
-    _make_durable(ledger / FOLDER)
+    make_durable(ledger / FOLDER)
     return target
 
 
@@ -184,11 +208,3 @@ def _put(path: Path, text: str) -> Stamp:
         file.flush()
         os.fsync(file.fileno())
     return manifest.stamp_file(path)
-
-
-def _make_durable(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

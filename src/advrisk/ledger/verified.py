@@ -1,7 +1,7 @@
-"""Rows count only as they were written: before a file of a segment is read, it is held against its digest.
+"""Rows count only as they were written: all segments that were published, each file with the digest it had then.
 
 A file is hashed once, as long as its size, its time and its place on the disk stay what they are. Segments of versions
-that wrote no digests are read as they are; files that are gone leave cells that were not run.
+that wrote no digests are read as they are.
 """
 
 import os
@@ -12,10 +12,35 @@ from pathlib import Path
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.ledger import history
+from advrisk.ledger.history import read_history
 from advrisk.ledger.manifest import ADVICE, FILE, Manifest, Stamp, read_manifest, stamp_file
 from advrisk.ledger.rewriting import is_stamped
+from advrisk.ledger.segments import FOLDER, listed_segments
+from advrisk.ledger.shortage import refuse_shortage
 
+LOST_ADVICE = (
+    "put the folder back from a backup, or let `advrisk ledger check RUN --repair` remove it from the history; "
+    "`advrisk run` then does its cells again"
+)
 _State = tuple[int, int, int]  # size, time of change and place on the disk
+
+
+def whole_segments(ledger: Path) -> list[Path]:
+    """The published segments, oldest first; a LedgerError where one is lost, or is not the one that was published."""
+    published = read_history(ledger)  # before the segments are listed: what it names is there, or was replaced
+    segments, replaced = listed_segments(ledger)
+    if lost := published.lost({segment.name for segment in segments} | replaced):
+        more = f", and {len(lost) - 1} more" if lost[1:] else ""
+        raise LedgerError(f"{ledger / FOLDER / lost[0]}: is lost{more}: it was published; {LOST_ADVICE}")
+    for segment in segments:
+        state = _state(segment / FILE)
+        manifest = None if state is None else _manifest(segment, state)
+        if published.lacks_lines(manifest):
+            raise LedgerError(f"{ledger / history.FILE}: was altered, or lines are missing; {ADVICE}")
+        if published.unlike(segment.name, manifest) and segment.is_dir():  # else it was merged meanwhile
+            raise LedgerError(f"{segment / FILE}: is not the one that was published; {ADVICE}")
+    return segments
 
 
 def refuse_altered(segments: Iterable[Path], tables: Sequence[str]) -> None:
@@ -25,7 +50,10 @@ def refuse_altered(segments: Iterable[Path], tables: Sequence[str]) -> None:
         manifest = None if state is None else _manifest(segment, state)
         for name in (f"{table}.parquet" for table in tables):
             path = segment / name
-            if (now := _state(path)) is None:
+            now = _state(path)
+            if now is None:
+                if manifest is not None and name in manifest.files and segment.is_dir():
+                    raise LedgerError(f"{path}: is missing; {ADVICE}")
                 continue
             if manifest is None:
                 if _is_stamped(path, now):
@@ -44,6 +72,7 @@ def _state(path: Path) -> _State | None:
     except FileNotFoundError:
         return None
     except OSError as error:
+        refuse_shortage(error)
         raise LedgerError(f"{path}: cannot be read: {error.strerror}") from None
     return found.st_size, found.st_mtime_ns, found.st_ino
 
@@ -60,7 +89,8 @@ def _is_stamped(path: Path, state: _State) -> bool:
     del state
     try:
         return is_stamped(path)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError) as error:
+        refuse_shortage(error)
         return False
 
 
@@ -70,4 +100,5 @@ def _is_as_written(path: Path, told: Stamp, state: _State) -> bool:
     try:
         return stamp_file(path) == told
     except OSError as error:
+        refuse_shortage(error)
         raise LedgerError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -11,50 +11,31 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
+from advrisk.ledger import history
+from advrisk.ledger.history import History, read_history
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
-from advrisk.ledger.ledger import Ledger, create_views, interrupts_kept, quiet_connection
+from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import holder
-from advrisk.ledger.manifest import REPLACES_FILE, Manifest, Stamp, inputs_of, read_manifest, read_replaces, stamp_file
+from advrisk.ledger.maintenance.counting import Counts, counted_rows
+from advrisk.ledger.manifest import (
+    FILE,
+    REPLACES_FILE,
+    Manifest,
+    Stamp,
+    inputs_of,
+    read_manifest,
+    read_replaces,
+    stamp_file,
+)
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.segments import FOLDER, all_segments
+from advrisk.ledger.shortage import ShortageError, refuse_shortage
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, readable_storage
+from advrisk.ledger.verified import LOST_ADVICE
 
 _TRIES = 20
 _AGAIN = "`--repair` moves it aside, and `advrisk run` then does its cells again and nothing else"
-
-# Cells whose rows are not those that were planned: in one segment, as a cell is published as a whole.
-_CELLS = """
-    WITH found AS (
-        SELECT cell, parse_path(filename)[-2] AS segment, count(*) AS n, count(DISTINCT sample) AS n_samples
-        FROM all_outcomes GROUP BY ALL
-    ), told AS (
-        SELECT cell, parse_path(filename)[-2] AS segment, any_value(model) AS model, any_value(arm) AS arm,
-               any_value(shard) AS shard, max(n_samples) AS n FROM all_cells GROUP BY ALL
-    ), planned AS (SELECT shard, count(*) AS n FROM samples WHERE shard IS NOT NULL GROUP BY ALL)
-    SELECT coalesce(told.cell, found.cell)::VARCHAR AS cell, coalesce(told.segment, found.segment) AS segment,
-           told.cell IS NOT NULL AS finished, told.model, told.arm, coalesce(found.n, 0) AS n_rows,
-           coalesce(found.n_samples, 0) AS n_samples, coalesce(told.n, found.n) AS n_told,
-           coalesce(planned.n, n_told) AS n_planned
-    FROM told FULL JOIN found USING (cell, segment) LEFT JOIN planned ON planned.shard = told.shard
-    WHERE NOT finished OR n_rows <> n_told OR n_rows <> n_samples OR n_told <> n_planned ORDER BY segment, cell
-"""
-# Two cells of one model, arm and repeat never share a sample; to count is much quicker than to look at every row.
-_SHARED = "SELECT model, arm, repeat FROM outcomes GROUP BY ALL HAVING count(*) <> count(DISTINCT sample)"
-_TWICE = {
-    "outcomes": "SELECT DISTINCT unnest(cells) AS cell FROM (SELECT list(DISTINCT cell) AS cells FROM outcomes "
-    f"SEMI JOIN ({_SHARED}) USING (model, arm, repeat) GROUP BY model, arm, sample, repeat HAVING count(*) > 1)",
-    "outputs": "SELECT cell FROM outputs GROUP BY cell HAVING count(*) <> count(DISTINCT sample)",
-    "scores": "SELECT DISTINCT cell FROM scores GROUP BY cell, detector HAVING count(*) <> count(DISTINCT sample)",
-}
-_UNKNOWN = """
-    SELECT DISTINCT cell::VARCHAR AS cell FROM (SELECT cell FROM all_scores UNION ALL SELECT cell FROM all_measures)
-    WHERE cell NOT IN (SELECT cell FROM all_cells) AND cell NOT IN (SELECT recipe FROM all_arms) ORDER BY cell
-"""
-_REDO_SHARD = """
-    SELECT arg_min(c.cell, (o.kind IS DISTINCT FROM 'clean', c.cell)) AS cell FROM all_cells c
-    JOIN (SELECT DISTINCT cell, kind FROM all_outcomes) o USING (cell) WHERE c.shard = $shard
-"""
 
 
 @dataclass(frozen=True)
@@ -119,9 +100,12 @@ def check(place: Place) -> Inspection:
     storage = Ledger.open(readable_storage(place, verify=False)).storage
     ledger, writer = storage.ledger, holder(storage.folder)
     for _ in range(_TRIES):
+        published = _history(ledger)  # before segments are listed: what it names is there, or was replaced
         everything = all_segments(ledger)
         try:
-            found = _inspected(storage, everything, writer or holder(storage.folder))
+            found = _inspected(storage, published, everything, writer or holder(storage.folder))
+        except ShortageError:
+            raise
         except (LedgerError, FileNotFoundError):
             if all(segment.is_dir() for segment in everything):
                 raise
@@ -133,17 +117,31 @@ def check(place: Place) -> Inspection:
 
 def inspect(storage: Storage) -> Inspection:
     """The same for the holder of the lock: nobody else writes."""
-    return _inspected(storage, all_segments(storage.ledger), None)
+    return _inspected(storage, _history(storage.ledger), all_segments(storage.ledger), None)
 
 
-def _inspected(storage: Storage, everything: Sequence[Path], writer: str | None) -> Inspection:
+def _history(ledger: Path) -> History | LedgerError:
+    """The history, or why it cannot be read."""
+    try:
+        return read_history(ledger)
+    except ShortageError:
+        raise
+    except LedgerError as error:
+        return error
+
+
+def _inspected(
+    storage: Storage, published: History | LedgerError, everything: Sequence[Path], writer: str | None
+) -> Inspection:
     replaced = {name for segment in everything for name in _replaced_by(segment)}
     found = Inspection(storage, [segment for segment in everything if segment.name not in replaced], writer)
     _look_at_segments(found)
+    _look_at_history(found, published, replaced)
     _look_for_copies(found)
     sound = [one for one in found.segments if not found.faults[one.name] and one.name not in found.copies]
-    cells, redo = _look_at_rows(found, sound)
-    _look_at_inputs(found, cells, redo)
+    counts = counted_rows(found.ledger, sound, _cells_of_inputs(found))
+    _look_at_rows(found, counts)
+    _look_at_inputs(found, counts.named, counts.redo)
     _look_for_leftovers(found, [segment for segment in everything if segment.name in replaced])
     return found
 
@@ -153,6 +151,8 @@ def _replaced_by(segment: Path) -> tuple[str, ...]:
     try:
         told, found = read_manifest(segment), read_replaces(segment).segments
         whole = not found or told is None or told.files.get(REPLACES_FILE) == stamp_file(segment / REPLACES_FILE)
+    except ShortageError:
+        raise
     except (LedgerError, FileNotFoundError):  # it is told with the other files of the segment
         return ()
     return found if whole else ()
@@ -171,6 +171,31 @@ def _look_at_segments(found: Inspection) -> None:
             found.faults[segment.name] = {}
 
 
+def _look_at_history(found: Inspection, published: History | LedgerError, replaced: set[str]) -> None:
+    """Segments that were published and are gone, or are not what was published."""
+    path = found.ledger / history.FILE
+    lacking = isinstance(published, History) and any(map(published.lacks_lines, found.manifests.values()))
+    if isinstance(published, LedgerError) or lacking:
+        what = "was altered, or lines are missing" if lacking else "cannot be read"
+        remedy = "`--repair` writes it anew, of the segments that are there"
+        found.add("altered" if lacking else "unreadable", path, what, remedy)
+    if isinstance(published, LedgerError):
+        return
+    for name in published.lost({segment.name for segment in found.segments} | replaced):
+        found.add("missing", found.ledger / FOLDER / name, "is lost: it was published", LOST_ADVICE)
+    for name, manifest in found.manifests.items():
+        if not lacking and not found.faults[name] and published.unlike(name, manifest):
+            found.faults[name] = {FILE: "is not the one that was published"}
+            found.add("altered", found.ledger / FOLDER / name / FILE, found.faults[name][FILE], _AGAIN)
+
+
+def _cells_of_inputs(found: Inspection) -> list[str]:
+    """What may be cells among the names of the inputs that are there, or should be."""
+    found.storage.fetch(found.ledger.parent / "inputs")
+    there = {path.stem for path in (found.ledger.parent / "inputs").rglob("*.npz")}
+    return sorted(there | {Path(name).stem for name in inputs_of(found.manifests, {})})
+
+
 def _look_for_copies(found: Inspection) -> None:
     """Segments with the same contents: cells and their times are written once."""
     first: dict[str, Path] = {}
@@ -186,47 +211,22 @@ def _look_for_copies(found: Inspection) -> None:
             found.add("duplicate", segment, f"is a copy of {other.name}", "`--repair` moves the copy aside")
 
 
-def _look_at_rows(found: Inspection, sound: Sequence[Path]) -> tuple[set[str], dict[str, str]]:
-    """Cells with other rows than were planned; returns all cells, and which one to do again for a shard's inputs."""
-    import duckdb
-
-    connection = quiet_connection()
-    try:
-        with interrupts_kept():
-            create_views(connection, sound)
-
-        def rows(sql: str, parameters: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-            with interrupts_kept():
-                told: list[dict[str, Any]] = connection.sql(sql, params=parameters or {}).to_arrow_table().to_pylist()
-            return told
-
-        found.n_rows = rows("SELECT count(*) AS n FROM all_outcomes")[0]["n"]
-        cells = {row["cell"] for row in rows("SELECT DISTINCT cell FROM all_cells")}
-        found.n_cells = len(cells)
-        for row in rows(_CELLS):
-            found.cells.add(row["cell"])
-            found.add("rows", found.ledger / FOLDER / row["segment"], _cell_fault(row), _AGAIN.replace("it", "them", 1))
-        for table, sql in _TWICE.items():
-            twice = {row["cell"] for row in rows(sql)} - found.cells
+def _look_at_rows(found: Inspection, counts: Counts) -> None:
+    """Cells with other rows than were planned, and rows that are there twice."""
+    found.n_rows, found.n_cells = counts.n_rows, counts.n_cells
+    for row in counts.unlike:
+        found.cells.add(row["cell"])
+        found.add("rows", found.ledger / FOLDER / row["segment"], _cell_fault(row), _AGAIN.replace("it", "them", 1))
+    for table, cells in counts.twice.items():
+        if twice := cells - found.cells:
             found.cells |= twice
-            if twice:
-                what = f"{counted(len(twice), 'cell')} with rows that stand there twice, {min(twice)} among them"
-                found.add("duplicate", found.ledger, f"{table}: {what}", _AGAIN.replace("it", "them", 1))
-        unknown = {row["cell"] for row in rows(_UNKNOWN)}
-        if unknown and not found.has_faults:
-            what = (
-                f"scores or measures of {counted(len(unknown), 'cell')} that are not there, {min(unknown)} among them"
-            )
-            found.cells |= unknown
-            found.add("rows", found.ledger, what, "`--repair` moves them aside, and `advrisk run` makes them again")
-        shards = {path.stem for path in (found.ledger.parent / "inputs" / "shards").glob("*.npz")}
-        shards |= {Path(name).stem for name in inputs_of(found.manifests, {}) if "/shards/" in name}
-        redo = {shard: row["cell"] for shard in shards for row in rows(_REDO_SHARD, {"shard": shard}) if row["cell"]}
-    except duckdb.Error as error:
-        raise LedgerError(f"{found.ledger}: rows cannot be compared: {error}") from None
-    finally:
-        connection.close()
-    return cells, redo
+            what = f"{counted(len(twice), 'cell')} with rows that stand there twice, {min(twice)} among them"
+            found.add("duplicate", found.ledger, f"{table}: {what}", _AGAIN.replace("it", "them", 1))
+    if counts.unknown and not found.has_faults:
+        found.cells |= set(counts.unknown)
+        n = counted(len(counts.unknown), "cell")
+        what = f"scores or measures of {n} that are not there, {counts.unknown[0]} among them"
+        found.add("rows", found.ledger, what, "`--repair` moves them aside, and `advrisk run` makes them again")
 
 
 def _cell_fault(row: dict[str, Any]) -> str:
@@ -241,7 +241,6 @@ def _cell_fault(row: dict[str, Any]) -> str:
 def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) -> None:
     """Inputs that were lost or changed since; those of earlier versions are looked at without a digest."""
     home = found.ledger.parent
-    found.storage.fetch(home / "inputs")
     stamps = inputs_of(found.manifests, deleted_inputs(home))
     present = {path.relative_to(home).as_posix(): path for path in sorted((home / "inputs").rglob("*.npz"))}
     found.n_inputs = len(present)
@@ -267,6 +266,7 @@ def _changed(path: Path, told: Stamp) -> str:
     try:
         return "" if stamp_file(path) == told else "was altered or truncated since it was written"
     except OSError as error:
+        refuse_shortage(error)
         return f"cannot be read ({error.strerror})"
 
 

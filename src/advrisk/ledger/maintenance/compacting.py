@@ -16,8 +16,10 @@ from advrisk.ledger.lock import locked
 from advrisk.ledger.manifest import Replaces, inputs_of, number_of, read_replaces
 from advrisk.ledger.rewriting import read_tables, refuse_damaged, together
 from advrisk.ledger.segments import publish, segment_folders, tidy
+from advrisk.ledger.shortage import refuse_shortage
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, writable_storage
+from advrisk.ledger.verified import whole_segments
 
 LARGEST_MB = 256
 
@@ -43,11 +45,12 @@ def compact(place: Place, *, largest_mb: float = LARGEST_MB) -> Compacted:
 def merge_neighbours(storage: Storage, largest: int) -> Compacted:
     """Merge neighbouring segments until they have about so many bytes. Only the holder of the lock may do this."""
     ledger = storage.ledger
-    before, n_void = segment_folders(ledger), 0
+    before, n_void = whole_segments(ledger), 0
     try:
         for group in _groups(before, largest):
             n_void += _merge(storage, group)
     except OSError as error:
+        refuse_shortage(error)
         raise LedgerError(f"{ledger}: segments cannot be merged: {error.strerror or error}") from None
     return Compacted(len(before), len(segment_folders(ledger)), n_void)
 

@@ -36,6 +36,7 @@ from advrisk.ledger.stopping import write_stopping
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, writable_storage
 from advrisk.ledger.sync.remote import local_path, url_of
+from advrisk.ledger.verified import whole_segments
 
 _NOT_COPIED = shutil.ignore_patterns("lock", "report.html", "aside", ".*", "certificates")
 _KEYS = {"scores": ("cell", "sample", "detector"), "measures": ("cell", "sample", "measure")}
@@ -86,7 +87,7 @@ def _quiet(folder: Path) -> AbstractContextManager[None]:
 def _merged(first: Storage, second: Storage, target: Path | None) -> Merged:
     one, other = first.folder, second.folder
     for home in (one, other):
-        refuse_damaged(segment_folders(home / "ledger"))
+        refuse_damaged(whole_segments(home / "ledger"))
     refuse_unlike(one, other)
     _refuse_unlike_files(one, other)
     refuse_unlike_looks(one, other)

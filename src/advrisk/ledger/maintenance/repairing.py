@@ -8,6 +8,7 @@ from pathlib import Path
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import manifest
+from advrisk.ledger.history import remove, settle
 from advrisk.ledger.inputs import note_deleted
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
@@ -39,6 +40,9 @@ def repair(place: Place) -> Inspection:
 
 
 def _take_out(found: Inspection) -> None:
+    # First of all: from here on, the history requires no segment that may be moved aside.
+    copies_and_damaged = {*found.copies, *(name for name, faults in found.faults.items() if faults)}
+    settle(found.ledger, {name: one for name, one in found.manifests.items() if name not in copies_and_damaged})
     for path in found.inputs:
         path.replace(place_aside(found.ledger, path.relative_to(found.ledger.parent)))
     for name in found.copies:
@@ -98,6 +102,7 @@ def _mend(found: Inspection, segment: Path, known: set[str]) -> None:
     whole = _sound(found, segment)
     left = without_cells(without_cells(whole, found.cells | strange, OF_CELL), void, AFTER_CELL)
     if not left:
+        remove(found.ledger, [segment.name])
         move_aside(found.ledger, segment.name)
         return
     told = found.manifests[segment.name]

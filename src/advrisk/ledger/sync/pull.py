@@ -119,7 +119,7 @@ def fetch_file(remote: Remote, name: str, seen: Seen, home: Path) -> None:
     path = home / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
+        with whole_file(path, durable=False) as file:
             remote.fetch(name, file)
             mark(file, seen)
     except OSError as error:
@@ -203,7 +203,7 @@ def remember(home: Path, packed: Mapping[str, Seen]) -> None:
     held = {zip_name(segment): segment for segment in segments.all_segments(home / "ledger")}
     told = {name: [seen.bytes, seen.written, _stamps(held[name])] for name, seen in packed.items() if name in held}
     try:
-        with whole_file(home / _STATE) as file:
+        with whole_file(home / _STATE, durable=False) as file:
             file.write_text(json.dumps({"segments": told}), encoding="utf-8")
     except OSError as error:
         raise _unwritable(home / _STATE, error) from None

@@ -1,0 +1,42 @@
+"""Too many open files, or too little memory: a limit of the machine, which says nothing of the files.
+
+Whatever reads a ledger asks here before it calls a file damaged.
+"""
+
+import errno
+import resource
+
+from advrisk.core.errors import LedgerError
+
+_FILES = (errno.EMFILE, errno.ENFILE)
+_FILES_TEXT = "Too many open files"  # DuckDB and Arrow keep it in their messages alone
+_MEMORY_TEXTS = ("Out of Memory", "Cannot allocate memory", "std::bad_alloc", "malloc of size", "realloc of size")
+
+
+class ShortageError(LedgerError):
+    """The machine's limits do not let a ledger be read; nothing is known of its files."""
+
+
+def refuse_shortage(error: BaseException) -> None:
+    """Raise a ShortageError where an error says that files or memory ran out; else do nothing."""
+    if message := shortage(error):
+        raise ShortageError(message) from None
+
+
+def shortage(error: BaseException) -> str:
+    """What ran out, and what to do; empty where an error has another cause."""
+    if isinstance(error, ShortageError):
+        return str(error)
+    number, text = getattr(error, "errno", None), str(error)
+    if number in _FILES or _FILES_TEXT in text:
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return (
+            f"too many open files: this process may open {allowed}. Allow more (`ulimit -n 4096`), or merge segments "
+            "with `advrisk ledger compact RUN`, then run the same command again; nothing is damaged"
+        )
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(one in text for one in _MEMORY_TEXTS):
+        return (
+            "memory ran out. End other programs, allow more (`ulimit -v unlimited`, or a larger container), or use a "
+            "machine with more memory, then run the same command again; nothing is damaged"
+        )
+    return ""
