@@ -60,7 +60,7 @@ def read_history(ledger: Path) -> History:
     path = ledger / FILE
     try:
         return _parsed(path.read_text(encoding="utf-8").splitlines())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return History()
     except NOT_AS_WRITTEN as error:
         refuse_shortage(error)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import make_durable
 from advrisk.ledger import manifest
+from advrisk.ledger.history import FILE as HISTORY_FILE
 from advrisk.ledger.history import History, add_published, read_history
 from advrisk.ledger.manifest import Manifest, Replaces, Stamp
 from advrisk.ledger.shortage import refuse_shortage
@@ -158,6 +159,8 @@ def remove_unfinished(ledger: Path) -> None:
     for pattern in (f"{_UNFINISHED}*", f"{_RETIRED}*"):
         for entry in (ledger / FOLDER).glob(pattern):
             shutil.rmtree(entry)
+    for left in ledger.glob(f".{HISTORY_FILE}.*"):
+        left.unlink()
 
 
 def move_aside(ledger: Path, name: str) -> Path:

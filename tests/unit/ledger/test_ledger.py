@@ -14,7 +14,7 @@ import pytest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import TABLES, Ledger, Storage, table_from
 from advrisk.ledger.tables import SCHEMA_VERSION
-from tests.stamps import restamp
+from tests.stamps import as_of_an_earlier_version, restamp
 
 Tables = dict[str, Any]
 CURRENT = ("plain", "push", "r1")
@@ -422,7 +422,7 @@ def test_a_segment_that_vanishes_while_it_is_read_is_a_ledger_error(
         read.outcomes()
 
 
-def test_a_cell_whose_outcomes_were_deleted_is_run_again(tmp_path: Path) -> None:
+def test_a_cell_of_an_earlier_version_whose_outcomes_were_deleted_is_run_again(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "run", create=True)
     for cell in ("kept", "lost"):
         columns = {"cell": [cell], "model": ["m"], "arm": ["a"], "recipe": ["r"], "n_errors": [0]}
@@ -432,6 +432,7 @@ def test_a_cell_whose_outcomes_were_deleted_is_run_again(tmp_path: Path) -> None
                 "outcomes": table_from("outcomes", {"cell": [cell], "model": ["m"], "arm": ["a"], "sample": ["1"]}),
             }
         )
+    as_of_an_earlier_version(segment)
     (segment / "outcomes.parquet").unlink()
     assert Ledger.open(tmp_path / "run").finished_cells() == {"kept"}
 

@@ -74,23 +74,28 @@ def test_everything_is_on_disk_before_it_has_its_name(
     ledger: Ledger, cell: Callable[..., Tables], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    real_fsync, real_rename = os.fsync, os.rename
+    real_fsync = os.fsync
 
     def fsync(handle: int) -> None:
         steps.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name.split("-")[0])
         real_fsync(handle)
 
-    def rename(source: Any, target: Any) -> None:
-        steps.append("rename")
-        real_rename(source, target)
+    def named(name: str, real: Callable[..., None]) -> Callable[..., None]:
+        def call(source: Any, target: Any) -> None:
+            steps.append(name)
+            real(source, target)
+
+        return call
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "rename", named("rename", os.rename))
+    monkeypatch.setattr(os, "replace", named("replace", os.replace))
     publish(ledger.storage, cell("c1"))
     before, after = steps[: steps.index("rename")], steps[steps.index("rename") + 1 :]
     assert sorted(before[:-1]) == FILES
     assert before[-1] == ".unfinished", "the folder's entries, once the files are there"
-    assert after == ["segments"], "the new name itself"
+    assert after[0] == "segments", "the new name itself"
+    assert after[1:] == [f".history.jsonl.{os.getpid()}", "replace", "ledger"], "and only then its line"
 
 
 @pytest.mark.parametrize("step", range(6))

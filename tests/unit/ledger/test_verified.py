@@ -11,7 +11,7 @@ import pytest
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
-from advrisk.ledger.manifest import FILE
+from advrisk.ledger.manifest import FILE, read_manifest
 from tests.stamps import restamp
 
 
@@ -61,7 +61,7 @@ def test_no_flipped_bit_changes_rows_in_silence(segment: Path) -> None:
 
 def test_the_digests_cannot_be_left_out(segment: Path) -> None:
     (segment / FILE).unlink()
-    with pytest.raises(LedgerError, match=r"segment\.json: is missing, which holds the digests"):
+    with pytest.raises(LedgerError, match=r"segment\.json: is not the one that was published.*--repair"):
         opened(segment).outcomes()
 
 
@@ -78,13 +78,37 @@ def test_an_altered_manifest_is_refused(segment: Path) -> None:
         opened(segment).outcomes()
 
 
-def test_a_table_that_is_gone_leaves_cells_that_were_not_run(segment: Path) -> None:
+def test_a_table_that_is_gone_is_missed(segment: Path) -> None:
     (segment / "outcomes.parquet").unlink()
-    assert not opened(segment).outcomes().num_rows
-    assert not opened(segment).finished_cells()
+    with pytest.raises(LedgerError, match=r"outcomes\.parquet: is missing.*ledger check RUN --repair"):
+        opened(segment).outcomes()
 
 
-def test_whoever_forges_the_digests_too_is_believed(segment: Path) -> None:
+def test_altered_rows_with_digests_that_fit_are_refused(segment: Path) -> None:
     resist(segment)
-    restamp(segment)
-    assert not opened(segment).query("FROM all_outcomes WHERE outcome = 'success'").num_rows
+    restamp(segment, history=False)
+    with pytest.raises(LedgerError, match=r"segment\.json: is not the one that was published.*--repair"):
+        opened(segment).outcomes()
+
+
+def test_to_forge_the_history_too_contradicts_the_segments_that_came_later(
+    segment: Path, cell: Callable[..., dict[str, pa.Table]]
+) -> None:
+    published = opened(segment).append(cell("c2"))
+    resist(segment)
+    before = read_manifest(segment)
+    restamp(segment, history=False)
+    after = read_manifest(segment)
+    assert before is not None
+    assert after is not None
+    history = segment.parents[1] / "history.jsonl"
+    history.write_text(history.read_text().replace(before.digest, after.digest))
+    with pytest.raises(LedgerError, match=r"history\.jsonl: was altered, or lines are missing.*--repair"):
+        opened(published).outcomes()
+
+
+def test_digests_of_a_version_without_a_history_are_required_all_the_same(segment: Path) -> None:
+    (segment.parents[1] / "history.jsonl").unlink()
+    (segment / FILE).unlink()
+    with pytest.raises(LedgerError, match=r"segment\.json: is missing, which holds the digests"):
+        opened(segment).outcomes()

@@ -186,7 +186,7 @@ def test_an_interrupt_while_it_publishes_neither_loses_nor_doubles(
 
         return act
 
-    monkeypatch.setattr(segments, "_make_durable", interrupted(segments._make_durable, after=bool(call % 2)))
+    monkeypatch.setattr(segments, "make_durable", interrupted(segments.make_durable, after=bool(call % 2)))
     with pytest.raises(KeyboardInterrupt), SegmentWriter(ledger, every_s=0) as open_writer:
         open_writer.add(cell("c1"))
     assert published(ledger) == [{"c1"}]

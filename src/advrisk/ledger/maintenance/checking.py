@@ -181,7 +181,8 @@ def _look_at_history(found: Inspection, published: History | LedgerError, replac
         found.add("altered" if lacking else "unreadable", path, what, remedy)
     if isinstance(published, LedgerError):
         return
-    for name in published.lost({segment.name for segment in found.segments} | replaced):
+    unclear = any(REPLACES_FILE in faults for faults in found.faults.values())  # what these replaced may be gone
+    for name in [] if unclear else published.lost({segment.name for segment in found.segments} | replaced):
         found.add("missing", found.ledger / FOLDER / name, "is lost: it was published", LOST_ADVICE)
     for name, manifest in found.manifests.items():
         if not lacking and not found.faults[name] and published.unlike(name, manifest):

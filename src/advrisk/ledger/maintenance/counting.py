@@ -5,9 +5,9 @@ shard, no sample is missing or there twice. Only other cells, as imported ones, 
 by sample; DuckDB does that on the disk where memory ends.
 """
 
+import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,16 +114,18 @@ def counted_rows(ledger: Path, segments: Sequence[Path], names: Sequence[str]) -
         raise LedgerError(f"{ledger}: rows cannot be compared: {error}") from None
 
 
-@contextmanager
+@contextlib.contextmanager
 def _bounded_connection() -> Iterator["DuckDBPyConnection"]:
-    with tempfile.TemporaryDirectory(prefix="advrisk-check-") as folder:
-        connection = quiet_connection()
-        try:
-            connection.execute(f"SET memory_limit = '{_MEMORY}'; SET preserve_insertion_order = false")
-            connection.execute("SET temp_directory = '{}'".format(folder.replace("'", "''")))
-            yield connection
-        finally:
-            connection.close()
+    with contextlib.ExitStack() as stack:
+        folder = ""  # where the disk is full: then nothing goes there
+        with contextlib.suppress(OSError):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="advrisk-check-"))
+        connection = stack.enter_context(contextlib.closing(quiet_connection()))
+        if folder:
+            connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        connection.execute("SET temp_directory = '{}'".format(folder.replace("'", "''")))
+        connection.execute("SET preserve_insertion_order = false")
+        yield connection
 
 
 def _count(connection: "DuckDBPyConnection", segments: Sequence[Path]) -> None:

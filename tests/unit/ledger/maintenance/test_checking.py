@@ -16,13 +16,13 @@ import pytest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, Storage, locked, table_from
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
-from advrisk.ledger.maintenance import checking, repairing
+from advrisk.ledger.maintenance import checking, counting, repairing
 from advrisk.ledger.maintenance.checking import Inspection, check
 from advrisk.ledger.maintenance.compacting import compact
 from advrisk.ledger.maintenance.deleting import delete_inputs
 from advrisk.ledger.maintenance.repairing import repair
 from advrisk.ledger.segments import segment_folders, tidy
-from advrisk.ledger.tables import STAMPED_KEY
+from tests.stamps import as_of_an_earlier_version
 
 Tables = dict[str, Any]
 CELLS = ("c1", "c2", "c3", "c4")
@@ -239,14 +239,6 @@ def test_what_is_only_untidy_is_told_and_is_no_damage(run: Path) -> None:
     assert not (run / "ledger" / "aside").exists()
 
 
-def as_of_an_earlier_version(segment: Path) -> None:
-    (segment / "segment.json").unlink()
-    for file in segment.iterdir():
-        table = pq.read_table(file, partitioning=None)
-        metadata = {name: value for name, value in table.schema.metadata.items() if name != STAMPED_KEY}
-        pq.write_table(table.replace_schema_metadata(metadata), file)
-
-
 def test_without_digests_only_the_structure_is_checked(run: Path) -> None:
     for segment in segments(run):
         as_of_an_earlier_version(segment)
@@ -378,7 +370,7 @@ def test_a_backup_that_was_put_back_disturbs_no_writer(run: Path) -> None:
 # While others write
 
 
-@pytest.mark.parametrize("step", ["faults_of", "_look_at_rows"])
+@pytest.mark.parametrize("step", ["read_history", "all_segments", "faults_of", "counted_rows"])
 def test_segments_may_be_merged_meanwhile(run: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     before, real, merged = check(run), getattr(checking, step), []
 
@@ -443,7 +435,7 @@ def test_manifests_tell_of_files_and_inputs(run: Path) -> None:
 def test_nothing_is_drawn_into_what_is_printed(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB draws a bar once a query takes two seconds; what `--json` prints would be no JSON any more."""
     drawn = []
-    made = checking.quiet_connection
+    made = counting.quiet_connection
 
     def asked() -> Any:
         connection = made()
@@ -451,6 +443,6 @@ def test_nothing_is_drawn_into_what_is_printed(run: Path, monkeypatch: pytest.Mo
         drawn.append(found["bar"][0].as_py())
         return connection
 
-    monkeypatch.setattr(checking, "quiet_connection", asked)
+    monkeypatch.setattr(counting, "quiet_connection", asked)
     check(run)
     assert drawn == [False]

@@ -152,8 +152,8 @@ def stopping_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
     """Every call that changes the disk is a step; the process ends before that one."""
     done: list[str] = []
     with monkeypatch.context() as patch:
-        for module, name in ((os, "fsync"), (os, "rename"), (os, "mkdir"), (os, "unlink"), (os, "rmdir")):
-            patch.setattr(module, name, _counted(getattr(module, name), name, done, step))
+        for name in ("fsync", "rename", "replace", "mkdir", "unlink", "rmdir"):
+            patch.setattr(os, name, _counted(getattr(os, name), name, done, step))
         yield done
 
 
@@ -180,16 +180,18 @@ def kill_at_every_step(
         copy = shutil.copytree(ledger.path.parent, tmp_path / "count")
         steps.clear()
         compact(copy, largest_mb=largest_mb)
-    assert set(steps) == {"fsync", "rename", "mkdir", "unlink", "rmdir"}
+    assert set(steps) == {"fsync", "rename", "replace", "mkdir", "unlink", "rmdir"}
     for step in range(len(steps)):
         copy = shutil.copytree(ledger.path.parent, tmp_path / f"at-{step}")
         with stopping_at(step, monkeypatch), pytest.raises(Crash):
             compact(copy, largest_mb=largest_mb)
         assert told(Ledger.open(copy)) == before, steps[step]
+        assert not check(copy).damaged, steps[step]
         compact(copy)
         assert len(all_segments(copy / "ledger")) == 1
         assert told(Ledger.open(copy)) == before, steps[step]
-        assert [entry.name for entry in (copy / "ledger").iterdir()] == ["segments"], "nothing was moved aside"
+        assert {entry.name for entry in (copy / "ledger").iterdir()} == {"segments", "history.jsonl"}
+        assert check(copy).findings == [], steps[step]
 
 
 def rows_in_files(ledger: Ledger) -> list[Any]:
