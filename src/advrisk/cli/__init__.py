@@ -10,6 +10,7 @@ import sys
 from typing import Any, TextIO, cast
 
 from advrisk.core.errors import AdvriskError
+from advrisk.core.shortage import shortage
 
 DONE, FAILED, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 4, 130, 141
 
@@ -71,6 +72,11 @@ def _done() -> Any:
         return ended.code
     except AdvriskError as error:
         print(f"advrisk: {error}", file=sys.stderr)
+        return MISTAKE
+    except (MemoryError, OSError) as error:
+        if not (message := shortage(error)):
+            raise
+        print(f"advrisk: {message}", file=sys.stderr)
         return MISTAKE
     except KeyboardInterrupt:
         print("advrisk: interrupted", file=sys.stderr)

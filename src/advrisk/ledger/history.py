@@ -3,12 +3,13 @@
     ledger/history.jsonl    {"segment": "00000001-3f2a9c1b", "digest": "…"}     digest: of its `segment.json`
                             {"removed": ["00000001-3f2a9c1b"], "accepted": ["…"]}     by a repair
 
-A line is added once its segment has its name, and pushed; a killed writer leaves a segment without a line, which the
-next one adds. So the history names nothing that was not published, as long as it is read before segments are listed. A
+A line is added once its segment has its name, and was pushed; a killed writer leaves a segment without a line, which
+the next one adds. So the history names nothing that was not published, if it is read before segments are listed. A
 segment that is gone is lost, unless another one replaced it or a repair removed it.
 
 Lines are chained: `segment.json` holds the head of the chain at its publication (`after`), so that lines that were
-altered or deleted contradict the segments that came later. Segments of earlier versions have neither.
+altered or deleted contradict the segments that came later; while others write, only what `later_history` says counts
+there. Segments of earlier versions have neither.
 """
 
 import json
@@ -19,8 +20,8 @@ from pathlib import Path
 from advrisk.core.digest import digest_bytes
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, whole_file
+from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger.manifest import ADVICE, SEGMENT_NAME, Manifest
-from advrisk.ledger.shortage import refuse_shortage
 
 FILE = "history.jsonl"
 _BEGINNING = ""  # the head before the first line
@@ -65,6 +66,11 @@ def read_history(ledger: Path) -> History:
     except NOT_AS_WRITTEN as error:
         refuse_shortage(error)
         raise LedgerError(f"{path}: cannot be read ({error}); {ADVICE}") from None
+
+
+def later_history(ledger: Path, history: History, manifests: Iterable[Manifest | None]) -> History:
+    """A history that was read before segments were listed, read again if it lacks lines that came meanwhile."""
+    return read_history(ledger) if any(map(history.lacks_lines, manifests)) else history
 
 
 def add_published(ledger: Path, history: History, segments: Mapping[str, str | None]) -> History:

@@ -19,7 +19,7 @@ import numpy as np
 from advrisk.core.archives import DAMAGED, ArchiveError, Array, read_archive
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json, whole_file, write_json
-from advrisk.ledger.shortage import refuse_shortage
+from advrisk.core.shortage import refuse_shortage
 
 MAX_BYTES = 32 * 2**30  # of one file, unpacked
 _DELETED = "deleted.json"

@@ -18,6 +18,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
+from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger.manifest import ADVICE, read_replaces
 from advrisk.ledger.naming import Names, detector_names, scores_by_name, show_names
 from advrisk.ledger.segments import FOLDER, publish, segment_folders
@@ -156,6 +157,7 @@ class Ledger:
                     raise LedgerError(f"{self.path}: {sql!r} asks for nothing; write a SELECT")
                 return relation.to_arrow_table()
         except duckdb.Error as error:
+            refuse_shortage(error)
             raise LedgerError(f"{self.path}: {error}") from None
 
     def outcomes(self, columns: Sequence[str] = ("*",), *, where: str = "true") -> pa.Table:
@@ -223,6 +225,7 @@ class Ledger:
             if self.by_name:
                 show_names(connection, detectors, self.names)
         except duckdb.Error as error:
+            refuse_shortage(error)
             raise LedgerError(f"{self.path}: a segment cannot be read: {error}; {ADVICE}") from None
         if not all(segment.is_dir() for segment in self._segments):  # merged meanwhile, and left out without a word
             raise LedgerError(f"{self.path}: a segment is gone")
@@ -356,6 +359,7 @@ def _columns(file: Path) -> list[str]:
         schema = pq.read_schema(file)
         version = int((schema.metadata or {}).get(VERSION_KEY, b"0"))
     except (pa.ArrowException, OSError, ValueError) as error:
+        refuse_shortage(error)
         raise LedgerError(f"{file}: cannot be read as a table of a ledger: {error}; {ADVICE}") from None
     if version > SCHEMA_VERSION:
         raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")

@@ -24,8 +24,8 @@ import pyarrow as pa
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json
+from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger.inputs import cell_inputs, crafted_inputs, shard_inputs
-from advrisk.ledger.shortage import refuse_shortage
 
 FILE = "segment.json"
 REPLACES_FILE = "replaces.json"
@@ -98,11 +98,11 @@ def read_manifest(segment: Path) -> Manifest | None:
     path = segment / FILE
     try:
         content = read_json(path)
-        stamps = [{key: Stamp(**one) for key, one in content[name].items()} for name in ("files", "inputs")]
+        files, inputs = ({key: Stamp(**one) for key, one in content[name].items()} for name in ("files", "inputs"))
         if content.pop("digest") != digest(content):
             raise LedgerError(f"{path}: was altered; {ADVICE}")
-        _refuse_paths(*stamps)
-        return Manifest(*stamps, after=None if content.get("after") is None else str(content["after"]))
+        _refuse_paths(files, inputs)
+        return Manifest(files, inputs, None if content.get("after") is None else str(content["after"]))
     except FileNotFoundError:
         return None
     except NOT_AS_WRITTEN as error:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.shortage import ShortageError, refuse_shortage
 from advrisk.ledger.manifest import (
     ADVICE,
     FILE,
@@ -18,7 +19,6 @@ from advrisk.ledger.manifest import (
     read_replaces,
     stamp_file,
 )
-from advrisk.ledger.shortage import ShortageError, refuse_shortage
 from advrisk.ledger.tables import SCHEMA_VERSION, STAMPED_KEY, TABLES, VERSION_KEY
 
 Tables = dict[str, pa.Table]

@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import make_durable
+from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger import manifest
 from advrisk.ledger.history import FILE as HISTORY_FILE
 from advrisk.ledger.history import History, add_published, read_history
 from advrisk.ledger.manifest import Manifest, Replaces, Stamp
-from advrisk.ledger.shortage import refuse_shortage
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import SCHEMA_VERSION, STAMPED_KEY, TABLES, VERSION_KEY
 
@@ -126,7 +126,7 @@ def _complete_history(ledger: Path) -> History:
         if segment.name not in history.required:
             with contextlib.suppress(LedgerError):  # what is damaged is for a repair
                 written = manifest.read_manifest(segment)
-                new[segment.name] = written and written.digest
+                new[segment.name] = None if written is None else written.digest
     return add_published(ledger, history, new)
 
 

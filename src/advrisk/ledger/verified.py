@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger import history
-from advrisk.ledger.history import read_history
+from advrisk.ledger.history import later_history, read_history
 from advrisk.ledger.manifest import ADVICE, FILE, Manifest, Stamp, read_manifest, stamp_file
 from advrisk.ledger.rewriting import is_stamped
 from advrisk.ledger.segments import FOLDER, listed_segments
-from advrisk.ledger.shortage import refuse_shortage
 
 LOST_ADVICE = (
     "put the folder back from a backup, or let `advrisk ledger check RUN --repair` remove it from the history; "
@@ -33,9 +33,10 @@ def whole_segments(ledger: Path) -> list[Path]:
     if lost := published.lost({segment.name for segment in segments} | replaced):
         more = f", and {len(lost) - 1} more" if lost[1:] else ""
         raise LedgerError(f"{ledger / FOLDER / lost[0]}: is lost{more}: it was published; {LOST_ADVICE}")
-    for segment in segments:
-        state = _state(segment / FILE)
-        manifest = None if state is None else _manifest(segment, state)
+    states = {segment: _state(segment / FILE) for segment in segments}
+    manifests = {segment: None if state is None else _manifest(segment, state) for segment, state in states.items()}
+    published = later_history(ledger, published, manifests.values())
+    for segment, manifest in manifests.items():
         if published.lacks_lines(manifest):
             raise LedgerError(f"{ledger / history.FILE}: was altered, or lines are missing; {ADVICE}")
         if published.unlike(segment.name, manifest) and segment.is_dir():  # else it was merged meanwhile

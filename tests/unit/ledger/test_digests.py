@@ -139,7 +139,13 @@ def test_files_are_those_of_the_run(ledger: Ledger, cell: Callable[..., Tables])
     named = {one.path: hashlib.sha256((run / one.path).read_bytes()).hexdigest() for one in found}
     segment = [path.relative_to(run).as_posix() for path in run.glob("ledger/segments/*/*")]
     assert len(segment) == 4  # three tables, and their manifest
-    others = ["study.yaml", "ledger/history.jsonl", "inputs/shards/a.npz", "detectors/lid@1/plain.safetensors", "frozen.json"]
+    others = [
+        "study.yaml",
+        "ledger/history.jsonl",
+        "inputs/shards/a.npz",
+        "detectors/lid@1/plain.safetensors",
+        "frozen.json",
+    ]
     assert sorted(named) == sorted([*segment, *others])
     assert {one.path: one.sha256 for one in found} == named
     assert all(one.bytes == (run / one.path).stat().st_size for one in found)

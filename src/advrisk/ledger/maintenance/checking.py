@@ -11,8 +11,9 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
+from advrisk.core.shortage import ShortageError, refuse_shortage
 from advrisk.ledger import history
-from advrisk.ledger.history import History, read_history
+from advrisk.ledger.history import History, later_history, read_history
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import holder
@@ -29,7 +30,6 @@ from advrisk.ledger.manifest import (
 )
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.segments import FOLDER, all_segments
-from advrisk.ledger.shortage import ShortageError, refuse_shortage
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, readable_storage
 from advrisk.ledger.verified import LOST_ADVICE
@@ -174,7 +174,9 @@ def _look_at_segments(found: Inspection) -> None:
 def _look_at_history(found: Inspection, published: History | LedgerError, replaced: set[str]) -> None:
     """Segments that were published and are gone, or are not what was published."""
     path = found.ledger / history.FILE
-    lacking = isinstance(published, History) and any(map(published.lacks_lines, found.manifests.values()))
+    manifests = found.manifests.values()
+    later = published if isinstance(published, LedgerError) else later_history(found.ledger, published, manifests)
+    lacking = isinstance(later, History) and any(map(later.lacks_lines, manifests))
     if isinstance(published, LedgerError) or lacking:
         what = "was altered, or lines are missing" if lacking else "cannot be read"
         remedy = "`--repair` writes it anew, of the segments that are there"

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger.inputs import deleted_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
 from advrisk.ledger.manifest import Replaces, inputs_of, number_of, read_replaces
 from advrisk.ledger.rewriting import read_tables, refuse_damaged, together
 from advrisk.ledger.segments import publish, segment_folders, tidy
-from advrisk.ledger.shortage import refuse_shortage
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, writable_storage
 from advrisk.ledger.verified import whole_segments

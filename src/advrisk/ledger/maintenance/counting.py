@@ -1,4 +1,4 @@
-"""Are there the rows that were planned, each of them once? Counted segment by segment: memory grows with cells, not rows.
+"""Are there the rows that were planned, each once? Counted segment by segment: memory grows with cells, not rows.
 
 The rows of a cell are counted, and the hashes of their samples combined (`mark`). Where both are those of the cell's
 shard, no sample is missing or there twice. Only other cells, as imported ones, which have no shard, are counted sample
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger.ledger import create_views, interrupts_kept, quiet_connection
-from advrisk.ledger.shortage import refuse_shortage
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -17,13 +17,14 @@ from pathlib import Path
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import whole_file
-from advrisk.ledger import manifest, segments
+from advrisk.ledger import history, manifest, segments
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.sync import lease
 from advrisk.ledger.sync.remote import Remote, Seen
 from advrisk.ledger.tables import TABLES
 
 SEGMENTS = f"ledger/{segments.FOLDER}/"
+HISTORY = f"ledger/{history.FILE}"
 INPUTS = "inputs/"
 _STATE = ".mirror.json"
 _PACKED = "segment.zip"
@@ -47,16 +48,43 @@ def pull(remote: Remote, home: Path, *, verify: bool, inputs: Collection[str] | 
     Without `verify`, everything is fetched again, and damaged segments are there as far as they can be read. `inputs`
     are the folders of kept inputs that are needed; None: all. Returns what is there.
     """
-    listing = remote.listing()
+    listing, published = _listed(remote)
     while True:
         try:
             _pull_listed(remote, listing, home, verify=verify, inputs=inputs)
+            _put_history(home, published, listing.get(HISTORY))
             return listing
         except LedgerError:
-            now = remote.listing()
+            now, published = _listed(remote)
             if now.keys() >= listing.keys():
                 raise
             listing = now
+
+
+def _listed(remote: Remote) -> tuple[dict[str, Seen], bytes | None]:
+    """What is there, and the history of just then: it names nothing that is not listed, and lacks nothing that is.
+
+    Lines are only ever added, so that it is the same as long as its size is.
+    """
+    listing = remote.listing()
+    while HISTORY in listing:
+        before, published = listing[HISTORY].bytes, remote.get(HISTORY)
+        listing = remote.listing()
+        if HISTORY in listing and before == listing[HISTORY].bytes == len(published):
+            return listing, published
+    return listing, None
+
+
+def _put_history(home: Path, content: bytes | None, seen: Seen | None) -> None:
+    if content is None or seen is None:
+        return
+    path = home / HISTORY
+    try:
+        with whole_file(path, durable=False) as file:
+            file.write_bytes(content)
+            mark(file, seen)
+    except OSError as error:
+        raise _unwritable(path, error) from None
 
 
 def _pull_listed(
@@ -66,7 +94,7 @@ def _pull_listed(
     beside = {
         name: seen for name, seen in listing.items() if not name.startswith(SEGMENTS) and not lease.is_lease(name)
     }
-    asked = {name for name in beside if _is_asked(name, inputs)}
+    asked = {name for name in beside if name != HISTORY and _is_asked(name, inputs)}
     small = {name for name in asked if beside[name].bytes < _SMALL and not name.startswith(INPUTS)}
     changed = {name for name in asked - small if not verify or not is_same(home / name, beside[name])}
     at_once(lambda name: fetch_file(remote, name, beside[name], home), changed | small)

@@ -1,6 +1,6 @@
 """Too many open files, or too little memory: a limit of the machine, which says nothing of the files.
 
-Whatever reads a ledger asks here before it calls a file damaged.
+What reads a ledger asks here before it calls a file damaged; the command line asks before it shows a traceback.
 """
 
 import errno
@@ -14,7 +14,7 @@ _MEMORY_TEXTS = ("Out of Memory", "Cannot allocate memory", "std::bad_alloc", "m
 
 
 class ShortageError(LedgerError):
-    """The machine's limits do not let a ledger be read; nothing is known of its files."""
+    """The limits of the machine do not let a ledger be read; its files may be whole."""
 
 
 def refuse_shortage(error: BaseException) -> None:
@@ -32,11 +32,11 @@ def shortage(error: BaseException) -> str:
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return (
             f"too many open files: this process may open {allowed}. Allow more (`ulimit -n 4096`), or merge segments "
-            "with `advrisk ledger compact RUN`, then run the same command again; nothing is damaged"
+            "with `advrisk ledger compact RUN`, then run the same command again. This says nothing of any file"
         )
     if isinstance(error, MemoryError) or number == errno.ENOMEM or any(one in text for one in _MEMORY_TEXTS):
         return (
             "memory ran out. End other programs, allow more (`ulimit -v unlimited`, or a larger container), or use a "
-            "machine with more memory, then run the same command again; nothing is damaged"
+            "machine with more memory, then run the same command again. This says nothing of any file"
         )
     return ""
