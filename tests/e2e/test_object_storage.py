@@ -15,7 +15,7 @@ from pyarrow import fs
 from advrisk import Run, Study
 from advrisk.assess.damage.examples import Example, nearest_examples
 from advrisk.core.errors import LedgerError, RunError
-from advrisk.ledger import Ledger, readable_storage, table_from, writable_storage
+from advrisk.ledger import Ledger, check, readable_storage, repair, table_from, writable_storage
 from advrisk.ledger.maintenance.compacting import compact
 from advrisk.ledger.maintenance.diffing import diff_ledgers
 from advrisk.ledger.rewriting import read_tables
@@ -125,7 +125,7 @@ def test_the_verbs_take_a_url(
     held = keys(storage, "bucket/runs/one")
     assert "lease.json" not in held
     assert {"study.yaml", "report.html"} <= set(held)
-    assert all(name.endswith(".zip") for name in held if name.startswith("ledger/")), "one object for each segment"
+    assert all(name.endswith(".zip") for name in held if name.startswith("ledger/segments/")), "one object for each"
     assert len([name for name in held if name.startswith("inputs/")]) == len(list((local / "inputs").rglob("*.np*")))
     machine("second")
     assert json.loads(advrisk("status", url, "--json").stdout)["complete"]
@@ -295,7 +295,7 @@ def test_who_was_not_heard_of_for_long_is_replaced_and_publishes_nothing_more(
     with pytest.raises(LedgerError, match=taken) as caught:
         outlasted()
     assert taken in caught.value.__notes__[0], "nor is anything else put there"
-    assert len(keys(storage, "bucket/runs/lost")) == 2
+    assert len(zips(storage, "bucket/runs/lost")) == 2
     assert len(segment_folders(homes[0] / "ledger")) == 1, "what was not put there was never published"
 
 
@@ -324,6 +324,53 @@ def test_a_segment_that_vanished_there_is_told(storage: fs.S3FileSystem, machine
 
     with pytest.raises(LedgerError, match=r"vanished/ledger/.*zip: was put there, and is gone"):
         robbed()
+
+
+def test_a_segment_that_is_lost_there_is_missed_and_repaired(storage: fs.S3FileSystem, machine: Machine) -> None:
+    url, root = "s3://bucket/runs/robbed", "bucket/runs/robbed"
+    with writable_storage(url) as opened:
+        ledger = Ledger.open(opened, create=True)
+        for name in "abc":
+            ledger.append({"models": table_from("models", {"model": [name]})})
+    lost = zips(storage, root)[1]
+    storage.delete_file(f"{root}/{lost}")
+    for name in ("first", "second"):
+        machine(name)
+        with pytest.raises(LedgerError, match=rf"{Path(lost).stem}: is lost"):
+            Ledger.open(url).query("FROM models")
+        assert [finding.kind for finding in check(url).findings] == ["missing"]
+    repair(url)
+    assert not check(url).damaged
+    machine("first")
+    assert Ledger.open(url).query("SELECT model FROM models ORDER BY ALL")["model"].to_pylist() == ["a", "c"]
+
+
+@pytest.mark.parametrize("call", ["listing", "get", "fetch"])
+def test_a_reader_misses_nothing_while_segments_are_published(
+    storage: fs.S3FileSystem, machine: Machine, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """A history that is older than the listing lacks lines; a newer one names what is not listed."""
+    url, real, added = f"s3://bucket/runs/during-{call}", getattr(remote.Remote, call), iter("def")
+    with writable_storage(url) as opened:
+        for name in "abc":
+            Ledger.open(opened, create=True).append({"models": table_from("models", {"model": [name]})})
+
+    def meanwhile(self: remote.Remote, *given: Any) -> Any:
+        done = real(self, *given)
+        with monkeypatch.context() as patch:
+            patch.setattr(remote.Remote, call, real)
+            if names := [*added]:
+                with writable_storage(url) as opened:
+                    for name in names:
+                        Ledger.open(opened).append({"models": table_from("models", {"model": [name]})})
+        return done
+
+    machine("second")
+    monkeypatch.setattr(pull, "_AT_ONCE", 1)
+    monkeypatch.setattr(remote.Remote, call, meanwhile)
+    found = Ledger.open(url).query("SELECT model FROM models ORDER BY ALL")["model"].to_pylist()
+    assert found in (["a", "b", "c"], ["a", "b", "c", "d", "e", "f"])
+    assert next(added, None) is None
 
 
 def test_what_was_deleted_here_and_not_there_is_deleted_by_the_same_command(

@@ -6,6 +6,7 @@ holds them. Arms, repeats and samples that the study no longer asks for are kept
 ids of arms and detectors; `Ledger.named` shows what the study calls them.
 """
 
+import resource
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -43,6 +44,8 @@ _EVALUATED = """
     JOIN arms a ON o.model = a.model AND o.arm = a.arm
     WHERE a.origin = (SELECT CASE WHEN count(*) FILTER (origin = 'study') > 0 THEN 'study' ELSE 'import' END FROM arms)
 """
+_FILES_AT_ONCE = 2  # of a segment, in one query
+_OTHER_FILES = 40  # of the process
 _LAZY = "outputs"  # the largest table, which few questions need: it is verified for those alone
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
@@ -217,7 +220,7 @@ class Ledger:
         import duckdb
 
         refuse_altered(self._segments, [name for name in TABLES if name != _LAZY])
-        connection = quiet_connection()
+        connection = quiet_connection(len(self._segments))
         try:
             detectors = detector_names(self.path.parent, self.names) if self.by_name else {}
             part: dict[str, Any] = {"shards": self.shards, "models": self.models, "samples": self.samples}
@@ -245,11 +248,17 @@ def interrupts_kept() -> Iterator[None]:
         raise
 
 
-def quiet_connection() -> "DuckDBPyConnection":
-    """A database in memory that draws no progress into what is printed."""
+def quiet_connection(n_segments: int) -> "DuckDBPyConnection":
+    """A database in memory that draws no progress into what is printed.
+
+    Several threads open all files of a table at once, one thread opens them one by one: it reads many segments where
+    few files may be open.
+    """
     import duckdb
 
     connection = duckdb.connect()
+    if _FILES_AT_ONCE * n_segments + _OTHER_FILES > resource.getrlimit(resource.RLIMIT_NOFILE)[0]:
+        connection.execute("SET threads = 1")
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
     return connection

@@ -1,13 +1,17 @@
 """Files that appear in full or not at all, and what the killed leave behind."""
 
+import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from advrisk.core.files import remove_unfinished, whole_file
+from advrisk.core.files import make_durable, remove_unfinished, unfinished_folder, whole_file, write_json, write_whole
+from tests.durability import recorded
 
 
 def test_a_file_appears_in_full_or_not_at_all(tmp_path: Path) -> None:
@@ -62,3 +66,73 @@ def test_what_a_process_left_that_ended_and_was_not_asked_how_is_removed(tmp_pat
     remove_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [f".b.npz.{os.getpid()}"]
     ended.communicate()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda target: write_whole(target, "all of it"),
+        lambda target: write_json(target, {"all": "of it"}),
+    ],
+)
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], Any]
+) -> None:
+    steps = recorded(monkeypatch)
+    write(tmp_path / "file")
+    unfinished = f".file.{os.getpid()}"
+    assert steps == [f"fsync {unfinished}", f"rename {unfinished} file", f"fsync {tmp_path.name}"]
+
+
+def test_a_copy_of_what_lies_elsewhere_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = recorded(monkeypatch)
+    with whole_file(tmp_path / "file", durable=False) as path:
+        path.write_text("all of it")
+    assert steps == [f"rename .file.{os.getpid()} file"]
+
+
+def test_a_file_that_does_not_reach_the_disk_never_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("earlier")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"), whole_file(tmp_path / "file") as path:
+        path.write_text("later")
+    assert [entry.read_text() for entry in tmp_path.iterdir()] == ["earlier"]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_cannot_fsync_folders_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def unable(_: int) -> None:
+        raise OSError(number, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", unable)
+    make_durable(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="Invalid argument"):
+        make_durable(tmp_path / "file")
+
+
+def test_a_folder_that_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    program = f"""if True:
+        import os, signal
+        from pathlib import Path
+        from advrisk.core.files import unfinished_folder
+        with unfinished_folder(Path({str(tmp_path / "run [1]")!r})) as folder:
+            (folder / "half").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", program], check=False)
+    others = {".run [1].mine", f".run 1.{2**22 + 1}", ".run [1]"}
+    for name in others:
+        (tmp_path / name).mkdir()
+    assert len(list(tmp_path.iterdir())) == 4
+    with unfinished_folder(tmp_path / "run [1]") as folder:
+        assert {entry.name for entry in tmp_path.iterdir()} == {*others, folder.name}
+    assert {entry.name for entry in tmp_path.iterdir()} == others

@@ -106,7 +106,7 @@ def counted_rows(ledger: Path, segments: Sequence[Path], names: Sequence[str]) -
     import duckdb
 
     try:
-        with _bounded_connection() as connection, interrupts_kept():
+        with _bounded_connection(len(segments)) as connection, interrupts_kept():
             _count(connection, segments)
             return _compared(connection, names)
     except duckdb.Error as error:
@@ -115,12 +115,12 @@ def counted_rows(ledger: Path, segments: Sequence[Path], names: Sequence[str]) -
 
 
 @contextlib.contextmanager
-def _bounded_connection() -> Iterator["DuckDBPyConnection"]:
+def _bounded_connection(n_segments: int) -> Iterator["DuckDBPyConnection"]:
     with contextlib.ExitStack() as stack:
         folder = ""  # where the disk is full: then nothing goes there
         with contextlib.suppress(OSError):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="advrisk-check-"))
-        connection = stack.enter_context(contextlib.closing(quiet_connection()))
+        connection = stack.enter_context(contextlib.closing(quiet_connection(n_segments)))
         if folder:
             connection.execute(f"SET memory_limit = '{_MEMORY}'")
         connection.execute("SET temp_directory = '{}'".format(folder.replace("'", "''")))

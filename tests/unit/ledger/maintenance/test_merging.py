@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -233,6 +236,40 @@ def test_what_did_not_arrive_is_told(
         merge_ledgers(one, other)
     assert merge_ledgers(one, other).n_cells == 2
     assert Ledger.open(one).query("SELECT DISTINCT cell FROM outcomes").num_rows == 3
+
+
+KILLED = """
+import os, signal, sys
+from advrisk.ledger import merge_ledgers
+from advrisk.ledger.maintenance import merging
+name, calls = sys.argv[1], iter(range(int(sys.argv[2])))
+real = getattr(merging, name)
+
+def killed(*given):
+    if next(calls, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*given)
+
+setattr(merging, name, killed)
+merge_ledgers(*sys.argv[3:5], out=sys.argv[5])
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "calls"), [("_segment_names", 0), ("_copy_inputs", 0), ("publish", 0), ("_rows_of_cells", 2)]
+)
+def test_a_merge_that_is_killed_leaves_no_run_and_the_next_one_cleans_up(
+    make: Callable[..., Path], tmp_path: Path, step: str, calls: int
+) -> None:
+    one, other, both = make("one", "a"), make("other", "b"), tmp_path / "both"
+    program = [sys.executable, "-c", KILLED, step, str(calls), str(one), str(other), str(both)]
+    assert subprocess.run(program, check=False).returncode == -signal.SIGKILL
+    assert not both.exists()
+    (left,) = tmp_path.glob(".both.*")
+    assert merge_ledgers(one, other, out=both).n_cells == 1
+    assert not left.exists()
+    assert not list(tmp_path.glob(".both*"))
+    assert (check(both).findings, Ledger.open(both).finished_cells()) == ([], {"cell-a", "cell-b"})
 
 
 # Runs that rest
