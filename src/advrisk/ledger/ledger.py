@@ -19,7 +19,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.flags import CUT_SHORT
 from advrisk.core.names import did_you_mean
-from advrisk.core.shortage import refuse_shortage
+from advrisk.core.shortage import refuse_little_memory, refuse_shortage, shortage_named
 from advrisk.ledger.manifest import ADVICE, read_replaces
 from advrisk.ledger.naming import Names, detector_names, scores_by_name, show_names
 from advrisk.ledger.segments import FOLDER, publish, segment_folders
@@ -136,6 +136,7 @@ class Ledger:
                 raise LedgerError(f"{name}: these columns are not those of schema version {SCHEMA_VERSION}")
         return publish(self.storage, tables)
 
+    @shortage_named()
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """The answer to a SQL query over outcomes, outputs, scores, measures, cells, arms, models and samples.
 
@@ -256,6 +257,7 @@ def quiet_connection(n_segments: int) -> "DuckDBPyConnection":
     """
     import duckdb
 
+    refuse_little_memory()
     connection = duckdb.connect()
     if _FILES_AT_ONCE * n_segments + _OTHER_FILES > resource.getrlimit(resource.RLIMIT_NOFILE)[0]:
         connection.execute("SET threads = 1")

@@ -24,7 +24,7 @@ from advrisk.core.shortage import ShortageError, refuse_shortage, shortage
 )
 def test_what_ran_out_is_named_with_a_remedy(error: BaseException, says: str) -> None:
     assert says in shortage(error)
-    with pytest.raises(ShortageError, match="too many|memory ran out"):
+    with pytest.raises(ShortageError, match=r"too many|memory ran out"):
         refuse_shortage(error)
 
 

@@ -1,5 +1,6 @@
 """What lies beside a ledger of a run that was looked at."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.ledger.stopping import FILE, Look, Stopping, read_stopping, write_stopping
+from tests.durability import recorded
 
 ORDER = ("s1", "s2", "s3")
 FIRST = Look(
@@ -117,3 +119,10 @@ def test_what_is_missing_is_seen_by_whoever_reads(tmp_path: Path) -> None:
     text = (tmp_path / FILE).read_text()
     (tmp_path / FILE).write_text(text.replace('"n_looks_planned"', '"gaps": [[]], "n_looks_planned"'))
     assert read_stopping(tmp_path) == STATE
+
+
+def test_looks_are_on_the_disk_before_the_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = recorded(monkeypatch)
+    write_stopping(tmp_path, STATE)
+    unfinished = f".{FILE}.{os.getpid()}"
+    assert steps == [f"fsync {unfinished}", f"rename {unfinished} {FILE}", f"fsync {tmp_path.name}"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
-from advrisk.core.shortage import ShortageError, refuse_shortage
+from advrisk.core.shortage import ShortageError, refuse_shortage, shortage_named
 from advrisk.ledger import history
 from advrisk.ledger.history import History, later_history, read_history
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
@@ -95,6 +95,7 @@ class Inspection:
         self.findings.append(Finding(kind, str(place), what, remedy, damage))
 
 
+@shortage_named()
 def check(place: Place) -> Inspection:
     """Look at every segment and every kept input of a run; somebody may be writing to it, or merging segments."""
     storage = Ledger.open(readable_storage(place, verify=False)).storage
@@ -115,6 +116,7 @@ def check(place: Place) -> Inspection:
     raise LedgerError(f"{ledger}: segments were merged {_TRIES} times while they were looked at; check again later")
 
 
+@shortage_named()
 def inspect(storage: Storage) -> Inspection:
     """The same for the holder of the lock: nobody else writes."""
     return _inspected(storage, _history(storage.ledger), all_segments(storage.ledger), None)
@@ -238,7 +240,8 @@ def _cell_fault(row: dict[str, Any]) -> str:
     name = f"cell {row['cell']} ({row['arm']} against {row['model']})"
     if row["n_rows"] != row["n_samples"]:
         return f"{name} has rows twice: {row['n_rows']} of {counted(row['n_samples'], 'sample')}"
-    return f"{name} has {counted(row['n_rows'], 'row')}, and {max(row['n_told'], row['n_planned'])} were planned"
+    planned = row["n_planned"] if row["n_told"] == row["n_rows"] else row["n_told"]
+    return f"{name} has {counted(row['n_rows'], 'row')}, and {planned} were planned"
 
 
 def _look_at_inputs(found: Inspection, cells: set[str], redo: dict[str, str]) -> None:

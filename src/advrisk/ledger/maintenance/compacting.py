@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
-from advrisk.core.shortage import refuse_shortage
+from advrisk.core.shortage import refuse_shortage, shortage_named
 from advrisk.ledger.inputs import deleted_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
@@ -42,6 +42,7 @@ def compact(place: Place, *, largest_mb: float = LARGEST_MB) -> Compacted:
             return merge_neighbours(storage, int(largest_mb * 2**20))
 
 
+@shortage_named()
 def merge_neighbours(storage: Storage, largest: int) -> Compacted:
     """Merge neighbouring segments until they have about so many bytes. Only the holder of the lock may do this."""
     ledger = storage.ledger

@@ -1,5 +1,6 @@
 """Checking a ledger: every kind of damage is found and named, and a repair takes out that and nothing else."""
 
+import errno
 import json
 import shutil
 import subprocess
@@ -446,3 +447,135 @@ def test_nothing_is_drawn_into_what_is_printed(run: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(counting, "quiet_connection", asked)
     check(run)
     assert drawn == [False]
+
+
+# Limits of the machine
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from advrisk.core.errors import LedgerError
+from advrisk.ledger import Ledger, check
+import duckdb, pyarrow.parquet
+kind, limit, run = getattr(resource, sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+if kind == resource.RLIMIT_AS:
+    limit += int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(kind, (limit, limit))
+try:
+    found = check(run)
+    read = Ledger.open(run).query("SELECT count(*) AS n FROM outcomes JOIN outputs USING (cell, sample)")
+    print(len(found.segments), found.n_rows, len(found.findings), read["n"][0].as_py())
+except LedgerError as error:
+    print(error)
+"""
+
+
+def limited(run: Path, kind: str, limit: int) -> str:
+    command = [sys.executable, "-W", "error", "-c", LIMITED, kind, str(limit), str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.fixture
+def many(run: Path, cell: Callable[..., Tables], arms: Callable[..., Tables]) -> Path:
+    """The same with 30 more segments."""
+    ledger = Ledger.open(run)
+    for number in range(30):
+        ledger.append(in_shard(cell(f"m{number}", repeat=10 + number)) | arms(("plain", "push", "r1")))
+    return run
+
+
+def test_many_segments_are_checked_with_few_open_files(many: Path) -> None:
+    assert limited(many, "RLIMIT_NOFILE", 64) == "34 68 0 68\n"
+
+
+@pytest.mark.parametrize("limit", [6, 10, 16, 24])
+def test_too_few_open_files_are_named_and_nothing_is_called_damaged(many: Path, limit: int) -> None:
+    said = limited(many, "RLIMIT_NOFILE", limit)
+    assert said.startswith(f"too many open files: this process may open {limit}. Allow more (`ulimit -n 4096`)"), said
+    assert not check(many).damaged
+
+
+@pytest.mark.parametrize("megabytes", [64, 256, 500])
+def test_too_little_memory_is_named_and_nothing_is_called_damaged(run: Path, megabytes: int) -> None:
+    said = limited(run, "RLIMIT_AS", megabytes * 2**20)
+    assert said.startswith("memory ran out. End other programs, allow more (`ulimit -v unlimited`"), said
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")])
+@pytest.mark.parametrize("step", ["stamp_file", "read_manifest"])
+def test_a_file_that_memory_does_not_suffice_for_is_not_called_damaged(
+    run: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, step: str
+) -> None:
+    def short(_: Path) -> None:
+        raise error
+
+    monkeypatch.setattr(f"advrisk.ledger.rewriting.{step}", short)
+    for act in (check, repair):
+        with pytest.raises(LedgerError, match="memory ran out"):
+            act(run)
+
+
+def test_rows_that_do_not_fit_into_memory_are_not_called_damaged(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "_MEMORY", "64KB")
+    with pytest.raises(LedgerError, match="memory ran out"):
+        check(run)
+
+
+# Bounded memory: only cells that differ from their shard are counted sample by sample
+
+
+def unlike_samples(run: Path, ledger: Ledger, cell: Callable[..., Tables], samples: list[str]) -> list[str]:
+    ledger.append(in_shard(cell("odd", samples, repeat=7)))
+    return [finding.what for finding in check(run).findings]
+
+
+@pytest.mark.parametrize(
+    ("samples", "says"),
+    [
+        (["s1", "s1"], "has rows twice: 2 of 1 sample"),
+        (["s1", "s2", "s2"], "has rows twice: 3 of 2 samples"),
+        (["s1", "s2", "s9"], "has 3 rows, and 2 were planned"),
+    ],
+)
+def test_rows_are_counted_by_sample_where_a_cell_is_unlike_its_shard(
+    ledger: Ledger, cell: Callable[..., Tables], run: Path, samples: list[str], says: str
+) -> None:
+    assert any(says in what for what in unlike_samples(run, ledger, cell, samples))
+
+
+def test_cells_of_two_shards_with_a_common_sample(ledger: Ledger, cell: Callable[..., Tables], run: Path) -> None:
+    more = {"sample": ["s3", "s4"], "shard": ["h", "h"], "place": [0, 1], "split": ["evaluate"] * 2}
+    ledger.append({"samples": table_from("samples", more)})
+    wrong = in_shard(cell("odd", ["s2", "s3"], repeat=1))
+    place = wrong["cells"].schema.get_field_index("shard")
+    of_h = pa.array(["h"]).dictionary_encode()
+    wrong["cells"] = wrong["cells"].set_column(place, wrong["cells"].schema.field(place), of_h)
+    ledger.append(wrong)
+    (finding,) = check(run).findings
+    assert (finding.kind, finding.what[:18]) == ("duplicate", "outcomes: 2 cells ")
+
+
+def test_imported_cells_share_a_sample(ledger: Ledger, cell: Callable[..., Tables], run: Path) -> None:
+    ledger.append(cell("i1", ["a", "b"], repeat=8))
+    ledger.append(cell("i2", ["c", "d"], repeat=8))
+    assert check(run).findings == []
+    ledger.append(cell("i3", ["b", "e"], repeat=8))
+    (finding,) = check(run).findings
+    assert finding.what == "outcomes: 2 cells with rows that stand there twice, i1 among them"
+
+
+@pytest.mark.parametrize(("table", "n"), [("outputs", 1), ("scores", 2)])
+def test_outputs_and_scores_that_stand_there_twice(
+    ledger: Ledger, cell: Callable[..., Tables], run: Path, table: str, n: int
+) -> None:
+    if table == "outputs":
+        tables = in_shard(cell("odd", repeat=7))
+        tables["outputs"] = pa.concat_tables([tables["outputs"], tables["outputs"].slice(1)])
+    else:
+        columns = {"cell": ["c1", "c2"], "sample": ["s1"] * 2, "detector": ["d"] * 2, "score": [0.1, 0.2]}
+        tables = {"scores": table_from("scores", columns)}
+    ledger.append(tables)
+    (finding,) = check(run).findings
+    assert finding.what.startswith(f"{table}: {n} cell")
