@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from advrisk.ledger import history as histories
@@ -9,6 +11,17 @@ from advrisk.ledger.history import settle
 from advrisk.ledger.manifest import FILE, Manifest, manifest_text, read_manifest, stamp_file
 from advrisk.ledger.segments import all_segments
 from advrisk.ledger.tables import STAMPED_KEY
+
+
+def resist(segment: Path) -> None:
+    """Turn every success into `resisted`, as somebody would who wants a certificate."""
+    file = segment / "outcomes.parquet"
+    table = pq.read_table(file, partitioning=None)
+    place = table.column_names.index("outcome")
+    changed = pc.replace_substring(table["outcome"].cast(pa.string()), "success", "resisted")
+    pq.write_table(
+        table.set_column(place, table.schema.field(place), changed.cast(table.schema.field(place).type)), file
+    )
 
 
 def restamp(segment: Path, *, history: bool = True) -> None:

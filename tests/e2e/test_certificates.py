@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from advrisk import Run, Study
 from advrisk.cli import main
+from tests.stamps import resist, restamp
 
 from .conftest import study_of
 from .visits import Visit
@@ -111,6 +112,64 @@ def test_certify_sign_and_verify(run: Run, call: Call, tmp_path: Path) -> None:
     (tmp_path / "forged.json").write_text("{")
     assert call("verify", "forged.json")[0] == 1
     assert call("verify", "nowhere.json")[0] == 2
+
+
+def flip_bits(segment: Path) -> None:
+    file = segment / "outcomes.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 4
+    file.write_bytes(content)
+
+
+def forge(segment: Path) -> None:
+    resist(segment)
+    restamp(segment, history=False)
+
+
+@pytest.mark.parametrize(
+    ("alter", "says"),
+    [
+        (flip_bits, "outcomes.parquet: was altered"),
+        (resist, "outcomes.parquet: was altered"),
+        (forge, "segment.json: is not the one that was published"),
+        (lambda segment: (segment / "outcomes.parquet").unlink(), "outcomes.parquet: is missing"),
+        (shutil.rmtree, ": is lost: it was published"),
+    ],
+)
+def test_nothing_is_said_of_rows_that_are_not_those_that_were_written(
+    run: Run, call: Call, tmp_path: Path, alter: Callable[[Path], None], says: str
+) -> None:
+    """Whichever segment it is: a run has few of them, and certificates need the last."""
+    call("certify", "--new-key", "key.pem")
+    run.certify(models=["plain"])
+    shutil.copy(run.folder / "certificates/plain.json", tmp_path / "plain.json")
+    rows = run.query("SELECT DISTINCT parse_path(filename)[-2] AS segment FROM all_outcomes WHERE outcome = 'success'")
+    alter(run.folder / "ledger" / "segments" / max(rows["segment"].to_pylist()))
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    for words in (
+        ("status", "run"),
+        ("show", "run"),
+        ("show", "damage", "run"),
+        ("show", "certificate", "run"),
+        ("report", "run", "--out", "report.html"),
+        ("report", "run", "--json"),
+        ("gate", "run", "--require", "damage.plain <= 1"),
+        ("select", "run"),
+        ("compare", "run", "run"),
+        ("certify", "run", "--sign", "key.pem", "--out", "signed"),
+        ("evidence", "run", "--sign", "key.pem", "--out", "pack"),
+        ("verify", "plain.json", "--run", "run"),
+        ("export", "run", "rows.csv"),
+        ("ledger", "sql", "run", "FROM outcomes"),
+        ("ledger", "compact", "run"),
+    ):
+        code, said, complaint = call(*words)
+        assert (code, said) == (2, ""), words
+        assert says in complaint, words
+        assert "advrisk ledger check RUN --repair" in complaint, words
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    code, said, _ = call("ledger", "check", "run", "--json")
+    assert (code, json.loads(said)["damaged"]) == (1, True)
 
 
 def test_a_run_whose_rows_changed_does_not_give_the_certificate_any_more(run: Run, call: Call, tmp_path: Path) -> None:

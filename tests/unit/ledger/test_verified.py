@@ -5,14 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger
 from advrisk.ledger.manifest import FILE, read_manifest
-from tests.stamps import restamp
+from tests.stamps import resist, restamp
 
 
 @pytest.fixture
@@ -22,17 +21,6 @@ def segment(tmp_path: Path, cell: Callable[..., dict[str, pa.Table]]) -> Path:
 
 def opened(segment: Path) -> Ledger:
     return Ledger.open(segment.parents[2])
-
-
-def resist(segment: Path) -> None:
-    """Turn every success into `resisted`, as somebody would who wants a certificate."""
-    file = segment / "outcomes.parquet"
-    table = pq.read_table(file, partitioning=None)
-    place = table.column_names.index("outcome")
-    changed = pc.replace_substring(table["outcome"].cast(pa.string()), "success", "resisted")
-    pq.write_table(
-        table.set_column(place, table.schema.field(place), changed.cast(table.schema.field(place).type)), file
-    )
 
 
 def test_altered_rows_are_refused(segment: Path) -> None:
