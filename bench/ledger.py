@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from advrisk.assess.damage.distances import smallest_distances
-from advrisk.ledger import Ledger, constant, table_from
-from bench.timing import best_of
+from advrisk.ledger import TABLES, Ledger, constant, table_from
+from advrisk.ledger.verified import refuse_altered, whole_segments
+from bench.timing import best_of, processor_s
 
 SHARD = 64
 
@@ -57,6 +58,8 @@ def main(*, tiny: bool = False) -> None:
             f"append, durable     {rows / ours / 1e6:6.2f} M rows/s; pyarrow's default writer without fsync: "
             f"{rows / bare / 1e6:.2f} M rows/s; ratio {bare / ours:.2f}"
         )
+        verified = processor_s(lambda: refuse_altered(whole_segments(ledger.path), list(TABLES)))
+        print(f"verify              {verified:6.3f} CPU s: all digests, once per process")
         began = time.perf_counter()
         reopened = Ledger.open(folder)
         reopened.query("SELECT 1")

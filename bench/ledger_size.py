@@ -5,6 +5,7 @@
 
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -37,6 +38,7 @@ def measure(grid: Grid, *, segments: int = SEGMENTS) -> None:
         compacted = processor_s(lambda: compact(folder))
         told["compacted"] = _measured(folder, grid)
         checked = processor_s(lambda: check(folder))
+        print(f"peak memory of `ledger check`, in a process of its own: {_peak_of_check(folder):.2f} GB")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
         print(f"peak memory of all, with compaction and check: {peak / 1e9:.2f} GB")
         _print(grid.rows / 1e6, told, {"materialised": written, "compacted": compacted, "checked": checked})
@@ -52,6 +54,15 @@ def _write(ledger: Ledger, grid: Grid, pieces: int) -> None:
         for piece in range(pieces):
             own = of_model.slice(piece * n, n).combine_chunks()
             ledger.append({"outcomes": own, "cells": cells_of_model.slice(piece * n_cells, n_cells)})
+
+
+def _peak_of_check(folder: Path) -> float:
+    program = (
+        "import resource, sys; from advrisk.ledger import check; assert not check(sys.argv[1]).damaged; "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)
+    return int(done.stdout) * 1024 / 1e9
 
 
 def _measured(folder: Path, grid: Grid) -> dict[str, float]:

@@ -80,7 +80,9 @@ def _check_lines(found: "Inspection", folder: str, repaired: bool) -> Iterator[s
     if not found.damaged:
         yield "nothing is damaged"
     elif repaired:
-        yield f"moved to {found.ledger / 'aside'}. Next: advrisk run STUDY.yaml --out {folder}, which does it again"
+        aside = found.ledger / "aside"
+        done = f"moved to {aside}" if aside.is_dir() else "removed from the history"
+        yield f"{done}. Next: advrisk run STUDY.yaml --out {folder}, which does it again"
 
 
 def _counts(found: "Inspection") -> str:

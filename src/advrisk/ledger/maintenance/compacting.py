@@ -14,7 +14,7 @@ from advrisk.core.shortage import refuse_shortage, shortage_named
 from advrisk.ledger.inputs import deleted_inputs
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
-from advrisk.ledger.manifest import Replaces, inputs_of, number_of, read_replaces
+from advrisk.ledger.manifest import FILE, Replaces, inputs_of, number_of, read_replaces
 from advrisk.ledger.rewriting import read_tables, refuse_damaged, together
 from advrisk.ledger.segments import publish, segment_folders, tidy
 from advrisk.ledger.storage import Storage
@@ -72,8 +72,9 @@ def _groups(segments: Sequence[Path], largest: int) -> Iterator[list[Path]]:
 
 
 def _is_unfinished(segment: Path) -> bool:
-    """Whether the outcomes of its cells were deleted: these are run again, which must not be forgotten."""
-    return (segment / "cells.parquet").is_file() and not (segment / "outcomes.parquet").is_file()
+    """Whether outcomes were deleted from a segment without digests: its cells are run again; not to be forgotten."""
+    there = {file.name for file in segment.iterdir()}
+    return "cells.parquet" in there and not there & {"outcomes.parquet", FILE}
 
 
 def _merge(storage: Storage, group: Sequence[Path]) -> int:
