@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advrisk.core.files import remove_unfinished, whole_file
+from advrisk.core.files import regular, remove_unfinished, whole_file
 
 
 def test_a_file_appears_in_full_or_not_at_all(tmp_path: Path) -> None:
@@ -62,3 +62,15 @@ def test_what_a_process_left_that_ended_and_was_not_asked_how_is_removed(tmp_pat
     remove_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [f".b.npz.{os.getpid()}"]
     ended.communicate()
+
+
+def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="is a pipe or a device, not a file"):
+            regular(tmp_path / name)
+    (tmp_path / "file").touch()
+    assert regular(tmp_path / "file") == tmp_path / "file"
+    with pytest.raises(FileNotFoundError):
+        regular(tmp_path / "none")
