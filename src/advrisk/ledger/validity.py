@@ -60,7 +60,6 @@ _NORMS = ("l0", "l1", "l2", "linf")
 _KINDS = ("clean", "corruption", "attack")
 RULES: Mapping[str, Sequence[Rule]] = {
     "outcomes": (
-        *_present("model", "sample", "arm"),
         _one_of("outcome", *OUTCOMES, null=False),
         _one_of("kind", *_KINDS, null=True),
         _one_of("norm", *_NORMS, null=True),
@@ -93,14 +92,12 @@ RULES: Mapping[str, Sequence[Rule]] = {
         Rule(
             "split",
             "a split is needed (train, tune, calibrate, evaluate)",
-            "(split IS NULL OR split NOT IN ('train', 'tune', 'calibrate', 'evaluate') AND NOT starts_with(split, "
-            "'dropped'))",
+            "(split NOT IN ('train', 'tune', 'calibrate', 'evaluate') AND NOT starts_with(split, 'dropped'))",
         ),
         Rule("weight", "a finite number from 0 up is needed", "(NOT isfinite(weight) OR weight < 0)"),
         _object("strata", plain=True),
     ),
     "cells": (
-        *_present("cell", "model", "arm"),
         *_count("n_samples", "n_errors"),
         *_size("wall_s", "process_s", "inference_s"),
         Rule("repeat", f"a whole number from 0 to {MAX_REPEATS} is needed", f"repeat NOT BETWEEN 0 AND {MAX_REPEATS}"),

@@ -46,7 +46,6 @@ FORGED = [
     ("outcomes", "n_forward", -3, "a whole number from 0 up"),
     ("outcomes", "repeat", 2**31 - 1, "a whole number from 0 to 1000000"),
     ("outcomes", "success_rate", 1.5, "a share"),
-    ("outcomes", "sample", None, "a name"),
     ("arms", "params", "[1]", "a JSON object"),
     ("arms", "params", "{", "a JSON object"),
     ("arms", "repeats", 2**31 - 1, "a whole number from 1 to 1000000"),
@@ -56,8 +55,8 @@ FORGED = [
     ("samples", "strata", '"night"', "a JSON object with plain values"),
     ("samples", "strata", '{"site": [["a"]]}', "a JSON object with plain values"),
     ("samples", "split", "bogus", "a split is needed"),
-    ("samples", "split", None, "a split is needed"),
     ("samples", "weight", float("nan"), "a finite number from 0 up"),
+    ("samples", "sample", None, "a name"),
     ("cells", "n_errors", -1, "a whole number from 0 up"),
 ]
 
