@@ -245,3 +245,33 @@ def test_a_reader_that_has_gone_ends_it_without_a_word(words: list[str]) -> None
     finally:
         os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("words", [["list", "attacks"], ["schema"], ["--help"]])
+def test_a_full_disk_below_standard_output_is_a_mistake_and_no_verdict(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "advrisk", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100, check=False)
+    needed = "advrisk: standard output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, needed)
+
+
+def test_an_error_of_advrisk_itself_has_a_code_that_is_no_verdict(
+    advrisk: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folder: str) -> None:
+        raise ZeroDivisionError(folder)
+
+    monkeypatch.setattr("advrisk.api.Run.open", fail)
+    for words in (["gate", "run"], ["select", "run", "--json"], ["status", "run"]):
+        done = advrisk(*words)
+        assert (done.returncode, done.stdout) == (70, "")
+        assert "ZeroDivisionError: run" in done.stderr
+        assert done.stderr.endswith("advrisk: an error of advrisk itself; please report it with the lines above\n")
+
+
+def test_pipes_and_devices_are_refused_as_files(advrisk: Callable[..., Any], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for words in (["run", "pipe.yaml"], ["train", "pipe.yaml"], ["verify", "pipe.yaml"], ["run", "/dev/zero"]):
+        done = advrisk(*words)
+        assert (done.returncode, "is a pipe or a device, not a file" in done.stderr) == (2, True), done.stderr

@@ -1,42 +1,43 @@
 """The command line: parse arguments, print; nothing else.
 
 Exit codes: 0 done, 1 failed (a gate, a comparison, a certificate), 2 the user's mistake, 3 done with error rows, 4
-undecided or not finished (a limit stopped the run), 130 interrupted, 141 the reader of what is printed has gone
-(`| head`).
+undecided or not finished (a limit stopped the run), 70 an error of advrisk itself, 130 interrupted, 141 the reader of
+what is printed has gone (`| head`).
 """
 
 import os
 import sys
+import traceback
 from typing import Any, TextIO, cast
 
 from advrisk.core.errors import AdvriskError
 from advrisk.core.shortage import shortage
 
-DONE, FAILED, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 4, 130, 141
+DONE, FAILED, MISTAKE, ERROR_ROWS, UNDECIDED, INTERNAL, INTERRUPTED, UNREAD = 0, 1, 2, 3, 4, 70, 130, 141
 
 
 class _Printed:
-    """Standard output, which remembers whether its reader has gone.
+    """Standard output, which remembers why it could not be written: its reader has gone, or its disk is full.
 
     Libraries in between end the program with 1 then, which has another meaning here.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        self.unread = False
+        self.fault: OSError | None = None
 
     def write(self, text: str) -> int:
         try:
             return self.stream.write(text)
-        except BrokenPipeError:
-            self.unread = True
+        except OSError as error:
+            self.fault = error
             raise
 
     def flush(self) -> None:
         try:
             self.stream.flush()
-        except BrokenPipeError:
-            self.unread = True
+        except OSError as error:
+            self.fault = error
             raise
 
     def __getattr__(self, name: str) -> Any:
@@ -48,22 +49,21 @@ def main() -> None:
     printed = _Printed(sys.stdout)
     sys.stdout = cast(TextIO, printed)
     try:
-        code = _done()
-        if not printed.unread:
+        code = _done(printed)
+        if printed.fault is None:
             printed.flush()
-    except BrokenPipeError:
-        code = UNREAD
+    except OSError:
+        if printed.fault is None:  # of nothing that was printed
+            raise
     finally:
         sys.stdout = printed.stream
-    if printed.unread:
-        # What is left in memory goes nowhere, or Python would complain of it on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = UNREAD
+    if printed.fault is not None:
+        code = _unwritten(printed.fault)
     sys.exit(code)
 
 
-def _done() -> Any:
-    """Carry out the command; the exit code."""
+def _done(printed: _Printed) -> Any:
+    """Run the command; the exit code."""
     from advrisk.cli.app import app
 
     try:
@@ -73,12 +73,26 @@ def _done() -> Any:
     except AdvriskError as error:
         print(f"advrisk: {error}", file=sys.stderr)
         return MISTAKE
-    except (MemoryError, OSError) as error:
-        if not (message := shortage(error)):
-            raise
-        print(f"advrisk: {message}", file=sys.stderr)
-        return MISTAKE
     except KeyboardInterrupt:
         print("advrisk: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except Exception as error:  # Python would end with 1, which answers a question here: a gate fails
+        if error is printed.fault:
+            raise
+        if message := shortage(error):
+            print(f"advrisk: {message}", file=sys.stderr)
+            return MISTAKE
+        traceback.print_exc()
+        print("advrisk: an error of advrisk itself; please report it with the lines above", file=sys.stderr)
+        return INTERNAL
     return DONE
+
+
+def _unwritten(fault: OSError) -> int:
+    """The exit code where standard output could not be written."""
+    # What is left in memory goes nowhere, or Python would complain of it on its way out.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(fault, BrokenPipeError):
+        return UNREAD
+    print(f"advrisk: standard output cannot be written: {fault.strerror}", file=sys.stderr)
+    return MISTAKE

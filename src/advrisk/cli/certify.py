@@ -9,6 +9,7 @@ from advrisk.cli import DONE, FAILED
 from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, OfNorm, sizes_of
 from advrisk.core.errors import RiskError, RunError, StudyError
+from advrisk.core.files import regular
 
 OfAlpha = Annotated[
     float | None, typer.Option("--alpha", help="The risk to certify, between 0 and 1 (default: the study's, or 0.1).")
@@ -129,7 +130,7 @@ def _refuse_other(path: Path) -> None:
     from advrisk.assess.certificate.document import KIND, MAX_BYTES, strict_json
 
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError:
         return  # said where it is read

@@ -11,6 +11,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from advrisk.core.files import regular
+
 Array = npt.NDArray[Any]
 
 # What zipfile and numpy raise for files that are damaged, encrypted, or not theirs.
@@ -37,7 +39,7 @@ class ArchiveError(ValueError):
 def read_archive(path: Path, *, max_bytes: int) -> dict[str, Array]:
     """Every array of an .npz file. FileNotFoundError if there is none; anything else wrong is an ArchiveError."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(regular(path)) as archive:
             entries = archive.infolist()
             _refuse_large(sum(entry.file_size for entry in entries), max_bytes)
             found = {}

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,14 @@ from advrisk.core.errors import LedgerError, RunError
 NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 _NO_FOLDERS = (errno.EINVAL, errno.ENOTSUP)  # file systems that know no fsync of a folder
 _UNFINISHED = re.compile(r"\..+\.(\d+)")
+
+
+def regular(path: Path) -> Path:
+    """The path itself; an OSError if it leads to a pipe, a socket or a device, which could be read without end."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
+    return path
 
 
 @contextmanager
@@ -68,7 +77,7 @@ def write_whole(target: Path, text: str, what: str = "") -> Path:
 
 def read_json(path: Path) -> Any:
     """What is in a JSON file; one of `NOT_AS_WRITTEN` where it cannot be read."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(regular(path).read_text(encoding="utf-8"))
 
 
 def write_json(target: Path, content: Any, *, indent: int = 1, advice: str = "") -> None:

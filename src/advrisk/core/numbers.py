@@ -22,9 +22,7 @@ def parse_number(value: object) -> float:
             number = float(value)
         except OverflowError:
             raise ValueError("a finite number is needed, found one past 1e308") from None
-        if not math.isfinite(number):
-            raise ValueError(f"a finite number is needed, found {value!r}")
-        return number
+        return _finite(number)
     raise ValueError(f"a number or a fraction such as 8/255 is needed, found {value!r}")
 
 
@@ -69,12 +67,18 @@ def size_text(size: float, written: Mapping[float, str] = MappingProxyType({})) 
     return short
 
 
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"a finite number is needed, found {number!r}")
+    return number
+
+
 def _parse_text(text: str) -> float:
     if match := _FRACTION.fullmatch(text):
         above, below = float(match[1]), float(match[2])
         if below == 0:
             raise ValueError(f"{text!r} divides by zero")
-        return above / below
+        return _finite(above / below)
     try:
         value = float(text)  # YAML reads 1e-3 as text
     except ValueError:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.files import regular
 from advrisk.core.names import did_you_mean
 from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.inputs import inputs_folder
@@ -119,7 +120,7 @@ def run_files(storage: Storage) -> Iterator[FileDigest]:
 def file_digest(path: Path, name: str) -> FileDigest:
     """One file, read piece by piece."""
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
             return FileDigest(name, file.tell(), found)
     except OSError as error:

@@ -27,6 +27,7 @@ from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, readable_storage
 from advrisk.ledger.sync.remote import url_of
 from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
+from advrisk.ledger.validity import refuse_invalid
 from advrisk.ledger.verified import refuse_altered, whole_segments
 
 if TYPE_CHECKING:
@@ -226,6 +227,7 @@ class Ledger:
             detectors = detector_names(self.path.parent, self.names) if self.by_name else {}
             part: dict[str, Any] = {"shards": self.shards, "models": self.models, "samples": self.samples}
             create_views(connection, self._segments, detectors=detectors, **part)
+            refuse_invalid(connection, self._segments)
             if self.by_name:
                 show_names(connection, detectors, self.names)
         except duckdb.Error as error:

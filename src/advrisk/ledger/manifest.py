@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
-from advrisk.core.files import NOT_AS_WRITTEN, read_json
+from advrisk.core.files import NOT_AS_WRITTEN, read_json, regular
 from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger.inputs import cell_inputs, crafted_inputs, shard_inputs
 
@@ -74,7 +74,7 @@ class Manifest:
 
 def stamp_file(path: Path) -> Stamp:
     """The stamp of a file as it is now; an OSError where it cannot be read."""
-    with open(path, "rb") as file:
+    with regular(path).open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     return Stamp(path.stat().st_size, found)
 

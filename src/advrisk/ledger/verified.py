@@ -4,7 +4,6 @@ A file is hashed once, as long as its size, its time and its place on the disk s
 that wrote no digests are read as they are.
 """
 
-import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.files import regular
 from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger import history
 from advrisk.ledger.history import later_history, read_history
@@ -69,7 +69,7 @@ def refuse_altered(segments: Iterable[Path], tables: Sequence[str]) -> None:
 
 def _state(path: Path) -> _State | None:
     try:
-        found = os.stat(path)
+        found = regular(path).stat()
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.files import regular
 from advrisk.core.numbers import parse_number
 from advrisk.core.registry import Registry
 from advrisk.core.traits import LossTraits
@@ -297,7 +298,9 @@ def _read_costs(params: Mapping[str, Any], n_classes: int | None) -> dict[str, A
 def _matrix_of(path: Path | None) -> tuple[tuple[float, ...], ...]:
     """A CSV file: its header names the predicted classes, the first column the true ones; in any order."""
     try:
-        rows = [row for row in csv.reader(Path(str(path)).read_text(encoding="utf-8-sig").splitlines()) if any(row)]
+        rows = [
+            row for row in csv.reader(regular(Path(str(path))).read_text(encoding="utf-8-sig").splitlines()) if any(row)
+        ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StudyError(f"{path}: cannot be read as a table of costs: {error}") from None
     if len(rows) < 2:

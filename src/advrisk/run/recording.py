@@ -9,7 +9,7 @@ import yaml
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
-from advrisk.core.files import whole_file
+from advrisk.core.files import regular, whole_file
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.inputs import calibrate_inputs, write_bounds, write_inputs
 from advrisk.ledger.known_detectors import write_study_detectors
@@ -216,7 +216,7 @@ def _keep_evasion(study: StudySpec, folder: Path) -> None:
         (folder / EVASION_FILE).unlink(missing_ok=True)
         return
     try:
-        text = study.where.resolve(name).read_text(encoding="utf-8")
+        text = regular(study.where.resolve(name)).read_text(encoding="utf-8")
     except OSError as error:
         raise study.where.error(EVASION, f"{name} cannot be read: {error.strerror}") from None
     _write(folder / EVASION_FILE, text)

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from advrisk.core.errors import StudyError
+from advrisk.core.files import regular
 
 Loc = tuple[str | int, ...]
 
@@ -87,7 +88,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], Source]:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.stat().st_size > MAX_BYTES:
+        if regular(path).stat().st_size > MAX_BYTES:
             raise StudyError(f"{path}: larger than {MAX_BYTES} bytes; this is not a study file")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from advrisk.core.files import make_durable, remove_unfinished, unfinished_folder, whole_file, write_json, write_whole
+from advrisk.core.files import (
+    make_durable,
+    regular,
+    remove_unfinished,
+    unfinished_folder,
+    whole_file,
+    write_json,
+    write_whole,
+)
 from tests.durability import recorded
 
 
@@ -136,3 +144,15 @@ def test_a_folder_that_a_killed_process_left_is_removed_by_the_next(tmp_path: Pa
     with unfinished_folder(tmp_path / "run [1]") as folder:
         assert {entry.name for entry in tmp_path.iterdir()} == {*others, folder.name}
     assert {entry.name for entry in tmp_path.iterdir()} == others
+
+
+def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="is a pipe or a device, not a file"):
+            regular(tmp_path / name)
+    (tmp_path / "file").touch()
+    assert regular(tmp_path / "file") == tmp_path / "file"
+    with pytest.raises(FileNotFoundError):
+        regular(tmp_path / "none")

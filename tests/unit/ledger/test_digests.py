@@ -54,6 +54,7 @@ def test_the_digest_of_a_table_is_that_made_by_hand(
 ) -> None:
     if in_parts:
         monkeypatch.setattr("advrisk.ledger.digests.LARGE", 0)
+    monkeypatch.setattr("advrisk.ledger.ledger.refuse_invalid", lambda *_: None)  # of any value, also of such
     columns = ["cell", "sample", "eps", "repeat", "survives_8bit", "confidence", "message"]
     rows = [
         ["0a", "s1", 0.1, 0, True, 0.5, None],
@@ -115,7 +116,7 @@ def test_a_cell_that_was_run_again_counts_once(
 @pytest.mark.parametrize("column", ["cell", "sample", "outcome", "d_linf", "repeat"])
 def test_any_other_value_is_another_digest(tmp_path: Path, cell: Callable[..., Tables], column: str) -> None:
     table = cell("c1")["outcomes"]
-    other = {"d_linf": 0.1 + 1e-16, "repeat": 1}.get(column, "other")
+    other = {"d_linf": 0.1 + 1e-16, "repeat": 1, "outcome": "rejected"}.get(column, "other")
     changed = [*table.column(column).to_pylist()[:1], other]
     values = table_from("outcomes", {**{name: table[name] for name in table.schema.names}, column: changed})
     digests = []

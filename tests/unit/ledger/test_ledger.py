@@ -212,7 +212,7 @@ def test_a_recipe_is_current_for_its_own_model_and_arm_only(
 
 @pytest.mark.parametrize(
     ("table", "key", "column"),
-    [("models", "model", "digest"), ("samples", "sample", "split"), ("arms", "arm", "recipe")],
+    [("models", "model", "digest"), ("samples", "sample", "hash"), ("arms", "arm", "recipe")],
 )
 def test_of_several_rows_for_the_same_thing_the_latest_counts(
     ledger: Ledger, table: str, key: str, column: str
@@ -425,11 +425,11 @@ def test_a_segment_that_vanishes_while_it_is_read_is_a_ledger_error(
 def test_a_cell_of_an_earlier_version_whose_outcomes_were_deleted_is_run_again(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "run", create=True)
     for cell in ("kept", "lost"):
-        columns = {"cell": [cell], "model": ["m"], "arm": ["a"], "recipe": ["r"], "n_errors": [0]}
+        columns = {"cell": [cell], "model": ["m"], "arm": ["a"]}
         segment = ledger.append(
             {
-                "cells": table_from("cells", columns),
-                "outcomes": table_from("outcomes", {"cell": [cell], "model": ["m"], "arm": ["a"], "sample": ["1"]}),
+                "cells": table_from("cells", columns | {"recipe": ["r"], "n_errors": [0]}),
+                "outcomes": table_from("outcomes", columns | {"sample": ["1"], "outcome": ["success"]}),
             }
         )
     as_of_an_earlier_version(segment)

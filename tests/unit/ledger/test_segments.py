@@ -173,7 +173,7 @@ from advrisk.ledger.inputs import write_inputs
 def tables(cell, n):
     noise = np.random.default_rng(0).random(n)  # does not compress
     columns = {"cell": [cell] * n, "model": ["plain"] * n, "arm": ["push"] * n, "repeat": [0] * n, "d_linf": noise}
-    columns["sample"] = [f"s{i}" for i in range(n)]
+    columns |= {"sample": [f"s{i}" for i in range(n)], "outcome": ["success"] * n}
     row = {"cell": [cell], "recipe": ["r1"], "model": ["plain"], "arm": ["push"], "n_errors": [0]}
     return {"outcomes": table_from("outcomes", columns), "cells": table_from("cells", row)}
 

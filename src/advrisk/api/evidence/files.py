@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from advrisk.assess.certificate.document import strict_json
 from advrisk.core.errors import RiskError, RunError
+from advrisk.core.files import regular
 from advrisk.ledger.digests import FileDigest
 from advrisk.report.evidence.document import check_document
 
@@ -106,7 +107,7 @@ def is_pack(path: Path) -> bool:
     if path.is_dir() or path.suffix.lower() == ".zip":
         return True
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             return file.read(2) == _BEGIN
     except OSError:
         return False
@@ -119,7 +120,7 @@ def open_pack(path: Path) -> Iterator[Pack]:
         yield _folder(path)
         return
     try:
-        file = path.open("rb")
+        file = regular(path).open("rb")
     except OSError as error:
         raise RunError(f"{path}: the evidence pack cannot be read: {error.strerror}") from None
     with file:

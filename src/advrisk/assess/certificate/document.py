@@ -24,6 +24,7 @@ from advrisk.assess.certificate.records import (
 )
 from advrisk.assess.certificate.statements import assumptions, claim, headline, not_claimed, shared, would_take
 from advrisk.core.errors import RiskError, RunError
+from advrisk.core.files import regular
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
 from advrisk.risk.certificate.counts import MOST
@@ -277,7 +278,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
     """The content of a certificate's file, whether or not it holds; a file that is none raises RiskError."""
     target = Path(path)
     try:
-        if target.stat().st_size > MAX_BYTES:
+        if regular(target).stat().st_size > MAX_BYTES:
             raise RiskError(f"{target}: larger than {MAX_BYTES} bytes; this is no certificate")
         return document_of(target.read_bytes(), str(target))
     except OSError as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.errors import RunError
+from advrisk.core.files import regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -157,7 +158,7 @@ def read_public_key(path: Path) -> "Ed25519PublicKey":
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             content = file.read(_MAX_KEY_BYTES + 1)
     except OSError as error:
         raise RunError(f"{path}: the key cannot be read: {error.strerror}") from None

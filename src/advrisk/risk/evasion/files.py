@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from advrisk.core.errors import RiskError
+from advrisk.core.files import regular
 from advrisk.core.names import did_you_mean
 from advrisk.risk.evasion.answers import Answers, numbered
 from advrisk.risk.evasion.bayesian import BayesianEvasion, fit_bayesian
@@ -134,7 +135,7 @@ def _number(value: object) -> float:
 
 def _content(path: Path) -> Fields:
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        fields = json.loads(regular(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
     except OSError as error:
         raise RiskError(f"{path}: the evasion curve cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:

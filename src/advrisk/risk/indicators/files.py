@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from advrisk.core.errors import RiskError
-from advrisk.core.files import whole_file
+from advrisk.core.files import regular, whole_file
 from advrisk.risk.indicators.tensor import DIMS, STRATUM, RiskTensor
 
 if TYPE_CHECKING:
@@ -168,6 +168,6 @@ def _write(path: Path, content: bytes) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return regular(path).read_bytes()
     except OSError as error:
         raise RiskError(f"{path}: cannot be read: {error.strerror or error}") from None
