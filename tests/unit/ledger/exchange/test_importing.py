@@ -137,15 +137,15 @@ def test_the_same_rows_are_not_imported_twice(imported: Import) -> None:
         (["model,sample,d_l2"], "holds no row"),
         (["model,sample,d_l2", "a,1,1", ",2,1"], "row 2: model is empty"),
         (["model,sample,d_l2", "a,,1"], "row 1: sample is empty"),
-        (["model,sample,distance", "a,1,1"], "row 1: a distance in which norm? found None"),
+        (["model,sample,distance", "a,1,1"], "row 1: a distance in which norm? Name it in a column `norm`, or with --norm"),
         (["model,sample,distance,norm", "a,1,1,l7"], "row 1: norm is 'l7'"),
-        (["model,sample,d_l2", "a,1,-1"], "row 1: a distance must be a number of at least 0, found [-1"),
-        (["model,sample,d_l2", "a,1,far"], "row 1: a distance must be a number of at least 0, found ['far']"),
-        (["model,sample,d_l2,outcome", "a,1,1,won"], "row 1: outcome 'won'; known: already_wrong, "),
-        (["model,sample,d_l2,outcome", "a,1,1,sucess"], "row 1: outcome 'sucess'; did you mean 'success'?"),
+        (["model,sample,d_l2", "a,1,-1"], "row 1: d_l2 must be a distance of at least 0, or empty, found -1"),
+        (["model,sample,d_l2", "a,1,far"], "row 1: d_l2 must be a distance of at least 0, or empty, found 'far'"),
+        (["model,sample,d_l2,outcome", "a,1,1,won"], "row 1: outcome is 'won'; known: already_wrong, "),
+        (["model,sample,d_l2,outcome", "a,1,1,sucess"], "row 1: outcome is 'sucess'; did you mean 'success'?"),
         (["model,sample,d_l2,outcome", "a,1,,success"], "row 1: a success without a distance"),
         (["model,sample,d_l2,outcome", "a,1,inf,success"], "row 1: a success without a distance"),
-        (["model,sample,d_l2", "a,1,1", "b,1,1", "a,1,2"], "model a, arm imported-l2, sample 1 stands here twice"),
+        (["model,sample,d_l2", "a,1,1", "b,1,1", "a,1,2"], "row 3: model a, arm imported-l2, sample 1 stands here twice, first in row 1"),
         (
             ["model,sample,d_l2,repeat", "a,1,1,once"],
             "row 1: repeat must be a whole number of at least 0, found 'once'",
@@ -155,8 +155,8 @@ def test_the_same_rows_are_not_imported_twice(imported: Import) -> None:
         (["model,sample,d_l2,weight", "a,1,1,heavy"], "row 1: weight must be a positive number, found 'heavy'"),
         (["model,sample,d_l2,weight", "a,1,1,0"], "row 1: weight must be a positive number, found 0"),
         (["model,sample,d_l2,weight", "a,1,1,inf"], "row 1: weight must be a positive number, found inf"),
-        (["model,sample,d_l2,label", "a,1,1,cat"], "samples.label: "),
-        (["model,sample,d_l2,n_forward", "a,1,1,2.5"], "outcomes.n_forward: "),
+        (["model,sample,d_l2,label", "a,1,1,cat"], "row 1: label must be a whole number, found 'cat'"),
+        (["model,sample,d_l2,n_forward", "a,1,1,2.5"], "row 1: n_forward must be a whole number of at least 0, found 2.5"),
         (["model,sample,d_l2", "a,1"], "cannot be read as .csv: "),
         ([""], "cannot be read as .csv: "),
     ],
@@ -189,7 +189,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: bytes | N
 
 def test_a_distance_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"model": ["a"], "sample": ["1"], "d_l2": [float("nan")]}), tmp_path / "theirs.parquet")
-    with pytest.raises(LedgerError, match="a distance must be a number of at least 0, found"):
+    with pytest.raises(LedgerError, match="row 1: d_l2 must be a distance of at least 0, or empty, found nan"):
         import_outcomes(tmp_path / "theirs.parquet", tmp_path / "run")
 
 
