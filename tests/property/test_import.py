@@ -26,7 +26,7 @@ KINDS = {
 }
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The reference refuses this row, counted from 1."""
 
 
@@ -36,22 +36,22 @@ class Refused(Exception):
 def completed(row: Row, number: int, norm: str | None) -> Row:
     row = {name: value for name, value in row.items() if value is not None and value != ""}
     if "model" not in row or "sample" not in row or row.get("norm", "l2") not in NORMS:
-        raise Refused(number)
+        raise RefusedError(number)
     sizes = {name: row[f"d_{name}"] for name in NORMS if f"d_{name}" in row}
     measured = row.get("norm", norm)
     given = [row.get(name, 0) for name in ("repeat", "n_forward", "eps", "confidence", "distance")] + [*sizes.values()]
     if any(not value >= 0 for value in given) or row.get("confidence", 0) > 1 or math.isinf(row.get("eps", 0)):
-        raise Refused(number)
+        raise RefusedError(number)
     if not 0 < row.get("weight", 1) < math.inf or row.get("outcome", "success") not in OUTCOMES:
-        raise Refused(number)
+        raise RefusedError(number)
     if "distance" in row:
         if measured is None:
-            raise Refused(number)
+            raise RefusedError(number)
         sizes[measured] = row["distance"]
     finite = [size for size in sizes.values() if size < math.inf]
     outcome = row.get("outcome", "resisted" if not finite else "success" if max(finite) > 0 else "already_wrong")
     if outcome == "success" and not finite:
-        raise Refused(number)
+        raise RefusedError(number)
     row |= {f"d_{name}": sizes.get(name) if outcome == "success" else None for name in NORMS}
     row |= {"outcome": outcome, "norm": measured, "arm": row.get("arm", f"imported-{measured or 'attack'}")}
     return {"repeat": 0} | row
@@ -69,7 +69,7 @@ def reference(rows: list[Row], norm: str | None) -> list[Row]:
             what, value = ("key", number) if len(key) == 4 else (None, row.get(key[1]))
             name = tuple(row[one] for one in key) if what else row["sample"]
             if value is not None and before.setdefault(name, value) != value:
-                raise Refused(number)
+                raise RefusedError(number)
     return done
 
 
@@ -90,7 +90,9 @@ def ledger_of(rows: list[Row]) -> dict[str, list[tuple[Any, ...]]]:
     found = {
         "outcomes": [tuple(row.get(name) for name in shown) for row in rows],
         "arms": [(*pair, *values, repeats[pair]) for pair, values in arms.items()],
-        "cells": [(*key, len(of), sum(row["outcome"] in ("error", "timeout") for row in of)) for key, of in cells.items()],
+        "cells": [
+            (*key, len(of), sum(row["outcome"] in ("error", "timeout") for row in of)) for key, of in cells.items()
+        ],
         "samples": [(name, label, 1.0 if weight is None else weight) for name, (label, weight) in samples.items()],
         "models": [(model,) for model in {row["model"] for row in rows}],
     }
@@ -112,29 +114,53 @@ def answers(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     return {name: sorted(rows, key=repr) for name, rows in told.items()}
 
 
-NAMES = st.sampled_from(["a", "b", "007", "7", "é\n'\"", "x,y", "NA", "null", "true"])
-DISTANCES = st.sampled_from([None, 0.0, 0.25, 0.5, math.inf]) | st.sampled_from([None, 1.0, -0.5, math.nan])
+MODELS, ARMS = ("a", "é\n'\"", "true"), (None, "pgd", "x,y")
+SAMPLES = ("007", "7", "NA", "null", "ß\t;", "1e3")
+LABELS = dict(zip(SAMPLES, (3, 3, 0, None, -1, 7), strict=True))
+WEIGHTS = dict(zip(SAMPLES, (2.5, 1.0, None, 0.5, 2.5, 1e-9), strict=True))
+DISTANCES = st.sampled_from([None, 0.0, 0.25, 0.5, 1e-300, math.inf])
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "arm": st.sampled_from([None, "pgd", "cw"]),
-    "norm": st.sampled_from([None, "l2", "l2", "linf", "linf", "l7"]),
-    "repeat": st.sampled_from([None, 0, 1, 2, 2, -1]),
-    "outcome": st.none() | st.sampled_from([*OUTCOMES, "won"]),
-    "eps": st.sampled_from([None, 0.5, 8.0, math.nan, math.inf]),
-    "confidence": st.sampled_from([None, 0.5, 1.0, 7.5]),
-    "n_forward": st.sampled_from([None, 0, 12, -12]),
-    "label": st.sampled_from([None, 3, 3, 3, 4]),
-    "weight": st.sampled_from([None, 2.5, 2.5, 2.5, 1.0, 0.0]),
-    "message": st.none() | NAMES,
+    "norm": st.sampled_from(["l2", "linf"]),
+    "outcome": st.sampled_from([None, *OUTCOMES[1:]]),
+    "eps": st.sampled_from([None, 0.5, 8.0]),
+    "confidence": st.sampled_from([None, 0.5, 1.0]),
+    "n_forward": st.sampled_from([None, 0, 12]),
+    "message": st.sampled_from([None, "it broke", 'so "it" said', "\n"]),
+}
+FLAWS: dict[str, list[Any]] = {
+    "model": [None],
+    "sample": [None, SAMPLES[0]],
+    **{name: [-0.5, math.nan, -math.inf] for name in ("distance", "d_l2", "d_linf")},
+    "norm": ["l7", None],
+    "outcome": ["won", "success"],
+    "eps": [-1.0, math.nan, math.inf],
+    "confidence": [7.5, -0.5, math.nan],
+    "n_forward": [-12],
+    "repeat": [-1, 0],
+    "label": [5],
+    "weight": [0.0, -1.0, math.inf, 3.0],
 }
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[Row]:
-    """Mostly good rows: of the columns that may refuse one, few stand in a table."""
+    """Rows without a fault; and in half of the tables, one value of another kind."""
     columns = draw(st.lists(st.sampled_from(sorted(VALUES)), unique=True, max_size=4))
-    measured = draw(st.sampled_from([("d_l2",), ("d_linf",), ("d_l2", "d_linf"), ("distance",), ("distance", "d_l2")]))
-    row = {"model": NAMES | NAMES | st.none(), "sample": NAMES} | dict.fromkeys(measured, DISTANCES)
-    return draw(st.lists(st.fixed_dictionaries(row | {name: VALUES[name] for name in columns}), min_size=1, max_size=9))
+    measured = draw(st.sampled_from([("d_l2",), ("d_linf",), ("d_l2", "d_linf"), ("distance", "norm")]))
+    keys = st.tuples(st.sampled_from(MODELS), st.sampled_from(ARMS), st.sampled_from(SAMPLES), st.integers(0, 2))
+    values = st.fixed_dictionaries(dict.fromkeys(measured, DISTANCES) | {name: VALUES[name] for name in columns})
+    if "norm" in measured:
+        values = values.flatmap(lambda row: VALUES["norm"].map(lambda norm: row | {"norm": norm}))
+    own = draw(st.lists(st.sampled_from(["arm", "label", "weight"]), unique=True))
+    rows = []
+    for model, arm, sample, repeat in draw(st.lists(keys, min_size=1, max_size=12, unique=True)):
+        known = {"arm": arm, "label": LABELS[sample], "weight": WEIGHTS[sample]}
+        row = {"model": model, "sample": sample, "repeat": repeat} | {name: known[name] for name in own}
+        rows.append(row | draw(values))
+    if draw(st.booleans()):
+        name = draw(st.sampled_from(sorted(FLAWS.keys() & rows[0].keys())))
+        rows[draw(st.integers(0, len(rows) - 1))][name] = draw(st.sampled_from(FLAWS[name]))
+    return rows
 
 
 def written(rows: list[Row], path: Path) -> Path:
@@ -173,7 +199,7 @@ def test_a_table_gives_what_its_rows_give_one_by_one_however_it_is_cut(
         patch.setattr(reading, "_PIECE_BYTES", 160)
         try:
             expected = ledger_of(reference(rows, norm))
-        except Refused as refused:
+        except RefusedError as refused:
             with pytest.raises(LedgerError, match=rf"theirs{suffix}, row {refused.args[0]}: "):
                 import_outcomes(path, folder / "run", norm=norm)
             assert not list((folder / "run").rglob("*.parquet"))

@@ -70,7 +70,8 @@ def publish(
 ) -> Path:
     """Write the tables as one new segment: after a crash it is there in full, or not at all.
 
-    The path of a table is that of a file by `write_table` in a `scratch_folder`; it is moved into the segment. One that `replaces` others says what it knows of `inputs`, and has the number of the last of those.
+    The path of a table is that of a file by `write_table` in a `scratch_folder`; it is moved into the segment. One that
+    `replaces` others says what it knows of `inputs`, and has the number of the last of those.
     """
     storage.refuse_writing()
     ledger = storage.ledger

@@ -92,9 +92,7 @@ def _appended(place: Path | Storage) -> Iterator[Ledger]:
         raise
 
 
-def _outcomes(
-    source: Path, pieces: Pieces, norm: str | None, cells: ImportedCells, named: Path
-) -> Iterator[pa.Table]:
+def _outcomes(source: Path, pieces: Pieces, norm: str | None, cells: ImportedCells, named: Path) -> Iterator[pa.Table]:
     """The rows of `outcomes`, piece by piece; what they say of samples goes into the file `named`."""
     with pq.ParquetWriter(named, _NAMED, compression="lz4") as samples:
         for batch in pieces.batches:
