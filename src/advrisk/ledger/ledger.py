@@ -6,12 +6,12 @@ holds them. Arms, repeats and samples that the study no longer asks for are kept
 ids of arms and detectors; `Ledger.named` shows what the study calls them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -28,7 +28,9 @@ from advrisk.ledger.tables import KEYS, SCHEMA_VERSION, TABLES, VERSION_KEY
 from advrisk.ledger.verified import refuse_altered
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+T = TypeVar("T")
 
 # Of `cells`: those on samples to evaluate, and not to tune or calibrate; imported ones have no shard.
 EVALUATED_CELL = "(shard IS NULL OR shard IN (SELECT shard FROM samples WHERE split = 'evaluate'))"
@@ -46,6 +48,7 @@ _LAZY = "outputs"  # the largest table, which few questions need: it is verified
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
+_PIECE_ROWS = 2**18  # of an answer that is not taken as a whole
 _LATEST_FIRST = "filename DESC, file_row_number DESC"
 
 
@@ -137,14 +140,26 @@ class Ledger:
 
         `evaluated` holds the outcomes that assessments count, without those of searches and certificates.
         """
+        return self._answer(sql, parameters, lambda relation: relation.to_arrow_table())
+
+    def reduce(self, sql: str, take: Callable[[Iterator[pa.RecordBatch]], T], **parameters: Any) -> T:
+        """What `take` makes of the rows of an answer, piece by piece, where all together would take much memory.
+
+        It is called again from the start if segments are merged meanwhile.
+        """
+        return self._answer(sql, parameters, lambda relation: take(iter(relation.to_arrow_reader(_PIECE_ROWS))))
+
+    def _answer(self, sql: str, parameters: Mapping[str, Any] | None, take: Callable[["DuckDBPyRelation"], T]) -> T:
         while True:
             try:
-                return self._answer(sql, parameters)
+                return self._answer_once(sql, parameters, take)
             except LedgerError:
                 if not self._caught_up():
                     raise
 
-    def _answer(self, sql: str, parameters: Mapping[str, Any] | None) -> pa.Table:
+    def _answer_once(
+        self, sql: str, parameters: Mapping[str, Any] | None, take: Callable[["DuckDBPyRelation"], T]
+    ) -> T:
         import duckdb
 
         if _LAZY in sql.lower():  # as DuckDB reads names
@@ -154,8 +169,8 @@ class Ledger:
                 relation = self._connection.sql(sql, params=dict(parameters or {}))
                 if relation is None:
                     raise LedgerError(f"{self.path}: {sql!r} asks for nothing; write a SELECT")
-                return relation.to_arrow_table()
-        except duckdb.Error as error:
+                return take(relation)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # the latter two while pieces are read
             raise LedgerError(f"{self.path}: {error}") from None
 
     def outcomes(self, columns: Sequence[str] = ("*",), *, where: str = "true") -> pa.Table:
