@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (".parquet", ".csv")
 SAMPLES = 10_000
 # What a child runs: it prints the rows, seconds of the clock and of the processor, and the most memory it held. That
 # is read from /proc: `ru_maxrss` of a child begins with what its parent held.

@@ -6,10 +6,14 @@ holds them. Arms, repeats and samples that the study no longer asks for are kept
 ids of arms and detectors; `Ledger.named` shows what the study calls them.
 """
 
+import atexit
+import shutil
+import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,6 +52,7 @@ _LAZY = "outputs"  # the largest table, which few questions need: it is verified
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
+_MEMORY_MB = 2000  # of a database: a question of ten million rows takes less; larger ones use the disk
 _PIECE_ROWS = 2**18  # of an answer that is not taken as a whole
 _LATEST_FIRST = "filename DESC, file_row_number DESC"
 
@@ -257,14 +262,35 @@ def interrupts_kept() -> Iterator[None]:
         raise
 
 
-def quiet_connection() -> "DuckDBPyConnection":
-    """A database in memory that draws no progress into what is printed."""
+def quiet_connection(memory_mb: int = _MEMORY_MB) -> "DuckDBPyConnection":
+    """A database in memory that draws no progress into what is printed, and works on the disk past so much memory."""
     import duckdb
 
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
+    connection.execute(f"SET memory_limit = '{memory_mb}MB'")
+    connection.execute("SET temp_directory = $folder", {"folder": str(_spill_folder())})
     return connection
+
+
+def _spill_folder() -> Path:
+    """A folder for what does not fit into memory: DuckDB makes it once it is needed, and deletes it when it closes."""
+    return Path(tempfile.gettempdir(), f"{_spill_prefix()}{uuid.uuid4().hex}")
+
+
+@cache
+def _spill_prefix() -> str:
+    """How such folders of this process begin."""
+    prefix = f"advrisk-{uuid.uuid4().hex}-"
+    atexit.register(_remove_spilled, prefix)
+    return prefix
+
+
+def _remove_spilled(prefix: str) -> None:
+    """Delete what databases that are open when the process ends would leave behind."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def create_views(

@@ -27,7 +27,7 @@ from advrisk.ledger.tables import TABLES, constant, table_from
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_MEMORY = "400MB"  # of DuckDB, which works on the disk beyond that
+_MEMORY_MB = 400  # of DuckDB, which works on the disk beyond that
 _THREADS = 4  # at most: each needs memory of its own
 _NAMED = pa.schema({"sample": pa.string(), "label": pa.int32(), "weight": pa.float64(), "row": pa.int64()})
 
@@ -133,8 +133,8 @@ def _verify_together(source: Path, ledger: Ledger, scratch: Path) -> None:
 @contextmanager
 def _database(ledger: Ledger, scratch: Path) -> Iterator["DuckDBPyConnection"]:
     """What was written so far, for queries that use the disk where memory does not suffice."""
-    with quiet_connection() as connection:
-        connection.execute(f"SET memory_limit = '{_MEMORY}'; SET threads = {min(_THREADS, os.cpu_count() or 1)}")
+    with quiet_connection(_MEMORY_MB) as connection:
+        connection.execute(f"SET threads = {min(_THREADS, os.cpu_count() or 1)}")
         connection.execute("SET temp_directory = $folder", {"folder": str(scratch / "spilled")})
         connection.register("held", ledger.query("SELECT sample FROM samples"))
         for name in ("outcomes", "named"):
