@@ -16,6 +16,8 @@ from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, table_from
 from advrisk.ledger.exchange import source
 from advrisk.ledger.exchange.importing import import_outcomes
+from bench.import_rows import imported as imported_in_a_child
+from bench.import_rows import write
 
 Import = Callable[..., Ledger]
 
@@ -294,6 +296,16 @@ def test_a_failure_leaves_a_ledger_as_it_was_and_no_new_one(imported: Import, tm
     assert rows(Ledger.open(tmp_path / "run"), "model") == [("a",)]
     with pytest.raises(LedgerError, match="holds no ledger"):
         Ledger.open(tmp_path / "new")
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    """A dict for each of these rows takes 2.4 GB."""
+    peaks = []
+    for models in (1, 5):
+        write(tmp_path / f"{models}.parquet", models, 10, 10_000)
+        peaks.append(imported_in_a_child(tmp_path / f"{models}.parquet", tmp_path / str(models)).peak)
+    assert peaks[1] < 0.8e9
+    assert peaks[1] - peaks[0] < 0.3e9
 
 
 KILLED = """
