@@ -6,7 +6,17 @@ A shard takes at most half an hour on two cores. `python -m bench NAME …` runs
 from collections.abc import Mapping
 
 SHARDS: Mapping[str, tuple[str, ...]] = {
-    "engine": ("startup", "ledger", "passes", "attacks", "workers", "scaling", "corruptions", "ledger_size"),
+    "engine": (
+        "startup",
+        "ledger",
+        "passes",
+        "attacks",
+        "workers",
+        "scaling",
+        "corruptions",
+        "ledger_size",
+        "import_rows",
+    ),
     "distances": ("distances", "walk_back", "strength", "features", "confirmation"),
     "autoattack": ("autoattack",),
     "peers": ("hopskipjump", "square"),

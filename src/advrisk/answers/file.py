@@ -6,7 +6,7 @@ from typing import Any
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.ledger.exchange.importing import read_table
+from advrisk.ledger.exchange.source import read_table
 
 _NEEDED = ("size", "undetected")
 _GROUPS = ("model", "arm", "labeller", "image")

@@ -6,13 +6,17 @@ holds them. Arms, repeats and samples that the study no longer asks for are kept
 ids of arms and detectors; `Ledger.named` shows what the study calls them.
 """
 
+import atexit
 import resource
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -31,7 +35,9 @@ from advrisk.ledger.validity import refuse_invalid
 from advrisk.ledger.verified import refuse_altered, whole_segments
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+T = TypeVar("T")
 
 # Of `cells`: those on samples to evaluate, and not to tune or calibrate; imported ones have no shard.
 EVALUATED_CELL = "(shard IS NULL OR shard IN (SELECT shard FROM samples WHERE split = 'evaluate'))"
@@ -51,6 +57,8 @@ _LAZY = "outputs"  # the largest table, which few questions need: it is verified
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
 _PLACE = (pa.field("filename", pa.string()), pa.field("file_row_number", pa.int64()))
+_MEMORY_MB = 2000  # of a database: a question of ten million rows takes less; larger ones use the disk
+_PIECE_ROWS = 2**18  # of an answer that is not taken as a whole
 _LATEST_FIRST = "filename DESC, file_row_number DESC"
 
 
@@ -143,14 +151,26 @@ class Ledger:
 
         `evaluated` holds the outcomes that assessments count, without those of searches and certificates.
         """
+        return self._answer(sql, parameters, lambda relation: relation.to_arrow_table())
+
+    def reduce(self, sql: str, take: Callable[[Iterator[pa.RecordBatch]], T], **parameters: Any) -> T:
+        """What `take` makes of the rows of an answer, piece by piece, where all together would take much memory.
+
+        It is called again from the start if segments are merged meanwhile.
+        """
+        return self._answer(sql, parameters, lambda relation: take(iter(relation.to_arrow_reader(_PIECE_ROWS))))
+
+    def _answer(self, sql: str, parameters: Mapping[str, Any] | None, take: Callable[["DuckDBPyRelation"], T]) -> T:
         while True:
             try:
-                return self._answer(sql, parameters)
+                return self._answer_once(sql, parameters, take)
             except LedgerError:
                 if not self._caught_up():
                     raise
 
-    def _answer(self, sql: str, parameters: Mapping[str, Any] | None) -> pa.Table:
+    def _answer_once(
+        self, sql: str, parameters: Mapping[str, Any] | None, take: Callable[["DuckDBPyRelation"], T]
+    ) -> T:
         import duckdb
 
         if _LAZY in sql.lower():  # as DuckDB reads names
@@ -160,8 +180,8 @@ class Ledger:
                 relation = self._connection.sql(sql, params=dict(parameters or {}))
                 if relation is None:
                     raise LedgerError(f"{self.path}: {sql!r} asks for nothing; write a SELECT")
-                return relation.to_arrow_table()
-        except duckdb.Error as error:
+                return take(relation)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # the latter two while pieces are read
             refuse_shortage(error)
             raise LedgerError(f"{self.path}: {error}") from None
 
@@ -222,7 +242,7 @@ class Ledger:
         import duckdb
 
         refuse_altered(self._segments, [name for name in TABLES if name != _LAZY])
-        connection = quiet_connection(len(self._segments))
+        connection = quiet_connection(n_segments=len(self._segments))
         try:
             detectors = detector_names(self.path.parent, self.names) if self.by_name else {}
             part: dict[str, Any] = {"shards": self.shards, "models": self.models, "samples": self.samples}
@@ -251,8 +271,8 @@ def interrupts_kept() -> Iterator[None]:
         raise
 
 
-def quiet_connection(n_segments: int) -> "DuckDBPyConnection":
-    """A database in memory that draws no progress into what is printed.
+def quiet_connection(memory_mb: int = _MEMORY_MB, *, n_segments: int = 0) -> "DuckDBPyConnection":
+    """A database in memory that draws no progress into what is printed, and works on the disk past so much memory.
 
     Several threads open all files of a table at once, one thread opens them one by one: it reads many segments where
     few files may be open.
@@ -265,7 +285,28 @@ def quiet_connection(n_segments: int) -> "DuckDBPyConnection":
         connection.execute("SET threads = 1")
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
+    connection.execute(f"SET memory_limit = '{memory_mb}MB'")
+    connection.execute("SET temp_directory = $folder", {"folder": str(_spill_folder())})
     return connection
+
+
+def _spill_folder() -> Path:
+    """A folder for what does not fit into memory: DuckDB makes it once it is needed, and deletes it when it closes."""
+    return Path(tempfile.gettempdir(), f"{_spill_prefix()}{uuid.uuid4().hex}")
+
+
+@cache
+def _spill_prefix() -> str:
+    """How such folders of this process begin."""
+    prefix = f"advrisk-{uuid.uuid4().hex}-"
+    atexit.register(_remove_spilled, prefix)
+    return prefix
+
+
+def _remove_spilled(prefix: str) -> None:
+    """Delete what databases that are open when the process ends would leave behind."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def create_views(

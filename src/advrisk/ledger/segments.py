@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,7 +72,7 @@ def all_segments(ledger: Path) -> list[Path]:
 
 def publish(
     storage: Storage,
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table | Path],
     *,
     number: int | None = None,
     replaces: Replaces | None = None,
@@ -80,7 +80,8 @@ def publish(
 ) -> Path:
     """Write the tables as one new segment: after a crash it is there in full, or not at all.
 
-    One that `replaces` others says what it knows of `inputs`, and has the number of the last of those.
+    The path of a table is that of a file by `write_table` in a `scratch_folder`; it is moved into the segment. One that
+    `replaces` others says what it knows of `inputs`, and has the number of the last of those.
     """
     storage.refuse_writing()
     ledger = storage.ledger
@@ -92,7 +93,7 @@ def publish(
     unfinished = folder / f"{_UNFINISHED}{name}"
     try:
         unfinished.mkdir(parents=True)
-        files = {f"{one}.parquet": _write(unfinished / f"{one}.parquet", one, table) for one, table in tables.items()}
+        files = {f"{one}.parquet": _put_table(unfinished / f"{one}.parquet", one, rows) for one, rows in tables.items()}
         if replaces is not None:
             files[manifest.REPLACES_FILE] = _put(unfinished / manifest.REPLACES_FILE, manifest.replaces_text(replaces))
         if inputs is None:
@@ -105,10 +106,7 @@ def publish(
     except OSError as error:
         with contextlib.suppress(OSError):
             shutil.rmtree(unfinished)
-        raise LedgerError(
-            f"{ledger}: a segment could not be written ({error.strerror or error}); what was published before is "
-            "intact. Make room or mend the disk, then run the same command again"
-        ) from error
+        raise _unwritten(ledger, error) from error
     try:
         storage.push(folder / name)
     except BaseException:  # then it was never published
@@ -128,6 +126,35 @@ def _complete_history(ledger: Path) -> History:
                 written = manifest.read_manifest(segment)
                 new[segment.name] = None if written is None else written.digest
     return add_published(ledger, history, new)
+
+
+@contextlib.contextmanager
+def scratch_folder(ledger: Path) -> Iterator[Path]:
+    """A folder on the disk of the segments that is gone afterwards; after a kill, the next writer removes it."""
+    folder = ledger / FOLDER / f"{_UNFINISHED}{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True)
+        yield folder
+    except OSError as error:
+        raise _unwritten(ledger, error) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_table(path: Path, name: str, pieces: Iterable[pa.Table]) -> None:
+    """Write pieces of a table as they come, with only one of them in memory."""
+    with open(path, "wb") as file:
+        with pq.ParquetWriter(
+            file,
+            TABLES[name].with_metadata({VERSION_KEY: str(SCHEMA_VERSION).encode(), STAMPED_KEY: b"1"}),
+            compression="lz4",  # measured: as small as snappy here and faster; zstd halves the speed
+            use_dictionary=[field.name for field in TABLES[name] if not pa.types.is_floating(field.type)],
+            write_statistics=False,
+        ) as writer:
+            for piece in pieces:
+                writer.write_table(piece)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def last_number(ledger: Path) -> int:
@@ -189,19 +216,11 @@ def retire(segment: Path) -> None:
     shutil.rmtree(retired)
 
 
-def _write(path: Path, name: str, table: pa.Table) -> Stamp:
-    metadata = {**(table.schema.metadata or {}), VERSION_KEY: str(SCHEMA_VERSION).encode(), STAMPED_KEY: b"1"}
-    floats = [field.name for field in TABLES[name] if pa.types.is_floating(field.type)]
-    with open(path, "wb") as file:
-        pq.write_table(
-            table.replace_schema_metadata(metadata),
-            file,
-            compression="lz4",  # measured: as small as snappy here and faster; zstd halves the speed
-            use_dictionary=[field.name for field in TABLES[name] if field.name not in floats],
-            write_statistics=False,
-        )
-        file.flush()
-        os.fsync(file.fileno())
+def _put_table(path: Path, name: str, rows: pa.Table | Path) -> Stamp:
+    if isinstance(rows, Path):
+        rows.rename(path)
+    else:
+        write_table(path, name, [rows])
     return manifest.stamp_file(path)  # it is still in memory; to hash it takes a quarter as long as to write it
 
 
@@ -211,3 +230,10 @@ def _put(path: Path, text: str) -> Stamp:
         file.flush()
         os.fsync(file.fileno())
     return manifest.stamp_file(path)
+
+
+def _unwritten(ledger: Path, error: OSError) -> LedgerError:
+    return LedgerError(
+        f"{ledger}: a segment could not be written ({error.strerror or error}); what was published before is intact. "
+        "Make room or mend the disk, then run the same command again"
+    )

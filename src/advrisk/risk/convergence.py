@@ -1,6 +1,6 @@
 """How the numbers settle as samples are added: the data of the paper's Figures 2 and 4."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -121,7 +121,17 @@ def _damage_of_each(
 
 def _running_means(values: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) -> Floats:
     """Means over the first m draws, (models, resamples, counts)."""
-    return np.stack([np.cumsum(row[drawn], axis=1)[:, counts - 1] / counts for row in values])
+    return np.stack([_running(np.cumsum, row, drawn, counts) / counts for row in values])
+
+
+def _running(
+    accumulate: Callable[[NDArray[Any]], NDArray[Any]],
+    values: NDArray[Any],
+    drawn: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> NDArray[Any]:
+    """A running sum or minimum after the first m draws, (resamples, counts), with one resample in memory at a time."""
+    return np.stack([accumulate(values[row])[counts - 1] for row in drawn])
 
 
 def _ratios(
@@ -144,10 +154,10 @@ def _sizes(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) 
     smallest, mean = [], []
     for row in matrix:
         used = (row > 0) & np.isfinite(row)
-        running = np.minimum.accumulate(np.where(used, row, np.inf)[drawn], axis=1)[:, counts - 1]
+        running = _running(np.minimum.accumulate, np.where(used, row, np.inf), drawn, counts)
         smallest.append(np.where(np.isfinite(running), running, np.nan))
-        total = np.cumsum(np.where(used, row, 0.0)[drawn], axis=1)[:, counts - 1]
-        number = np.cumsum(used[drawn], axis=1)[:, counts - 1]
+        total = _running(np.cumsum, np.where(used, row, 0.0), drawn, counts)
+        number = _running(np.cumsum, used, drawn, counts)
         mean.append(np.where(number > 0, total / np.maximum(number, 1), np.nan))
     return {SMALLEST: np.stack(smallest), MEAN: np.stack(mean)}
 

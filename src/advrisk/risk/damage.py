@@ -257,16 +257,16 @@ def resampled_damage(matrix: Floats, drawn: Integers, counts: Integers) -> Float
     """
     n_models, n = matrix.shape
     pool = _pooled(matrix)
+    order = pool.order % n
     values = np.empty((n_models, len(drawn), counts.size))
     for r, row in enumerate(drawn):
-        weights = np.zeros((counts.size, n))
+        weights = np.zeros(n)
         for place, (start, end) in enumerate(zip((0, *counts[:-1]), counts, strict=True)):
-            weights[place] = np.bincount(row[start:end], minlength=n)
-        weights = np.cumsum(weights, axis=0)
-        up_to = np.cumsum(weights.take(pool.order % n, axis=1), axis=1)
-        for j in range(n_models):
-            not_greater = (up_to.take(pool.last[j], axis=1) * weights).sum(axis=1)
-            values[j, r] = 1 - not_greater / (counts.astype(np.float64) ** 2 * n_models)
+            weights += np.bincount(row[start:end], minlength=n)
+            up_to = np.cumsum(weights.take(order))
+            for j in range(n_models):
+                not_greater = (up_to.take(pool.last[j]) * weights).sum()
+                values[j, r, place] = 1 - not_greater / (float(counts[place]) ** 2 * n_models)
     return values
 
 

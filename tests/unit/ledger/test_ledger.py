@@ -1,7 +1,11 @@
 """Reading and appending: one row per (model, arm, sample, repeat), and every mistake a LedgerError."""
 
+import os
 import shutil
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, Storage, table_from
+from advrisk.ledger import TABLES, Ledger, Storage, compact, table_from
+from advrisk.ledger.ledger import quiet_connection
 from advrisk.ledger.tables import SCHEMA_VERSION
 from tests.stamps import as_of_an_earlier_version, restamp
 
@@ -152,6 +157,64 @@ def test_ctrl_c_in_a_query_ends_it_as_it_ends_anything_else(
     monkeypatch.setitem(vars(ledger), "_connection", SimpleNamespace(sql=interrupted))
     with pytest.raises(KeyboardInterrupt):
         ledger.query("SELECT 1")
+
+
+def test_an_answer_is_taken_piece_by_piece_and_from_the_start_if_segments_are_merged_meanwhile(
+    ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tables], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("advrisk.ledger.ledger._PIECE_ROWS", 2)
+    for number in range(3):
+        ledger.append(cell(f"c{number}", ["s1", "s2", "s3"]) | arms(CURRENT))
+    read = Ledger.open(ledger.path)
+    tries: list[list[int]] = []
+
+    def sizes(pieces: Iterator[pa.RecordBatch]) -> list[int]:
+        tries.append([])
+        for piece in pieces:
+            if len(tries) == 1:
+                compact(ledger.path)
+                raise LedgerError("a segment is gone")
+            tries[-1].append(len(piece))
+        return tries[-1]
+
+    found = read.reduce("SELECT cell FROM outcomes WHERE sample <> $sample", sizes, sample="none")
+    assert len(tries) == 2
+    assert sum(found) == 9
+    assert len(found) > 1
+
+
+def test_ctrl_c_while_an_answer_is_taken_ends_it(ledger: Ledger, cell: Callable[..., Tables]) -> None:
+    def interrupted(pieces: Iterator[pa.RecordBatch]) -> None:
+        raise RuntimeError("Query interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.reduce("SELECT 1", interrupted)
+
+
+def test_what_does_not_fit_into_memory_goes_to_a_folder_that_is_gone_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with quiet_connection(40) as connection:
+        connection.execute("SET threads = 1; CREATE TABLE t AS SELECT hash(range) AS h, range FROM range(6000000)")
+        assert len(list(tmp_path.iterdir())) == 1
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (6_000_000,)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_ends_with_its_database_open_leaves_nothing(tmp_path: Path) -> None:
+    program = (
+        "from advrisk.ledger.ledger import quiet_connection\n"
+        "connection = quiet_connection(40)\n"
+        "connection.execute('SET threads = 1; CREATE TABLE t AS SELECT hash(range) AS h, range FROM range(6000000)')\n"
+        "import pathlib, tempfile\n"
+        "print(len(list(pathlib.Path(tempfile.gettempdir()).iterdir())))\n"
+        "keep = [connection]; keep.append(keep)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True)
+    assert said.stdout == "1\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_query_takes_named_parameters(ledger: Ledger, cell: Callable[..., Tables]) -> None:

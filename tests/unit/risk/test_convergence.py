@@ -1,6 +1,7 @@
 """Bands against every number computed anew from the first draws."""
 
 import time
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,15 @@ def test_the_band_is_as_wide_as_chance_makes_it() -> None:
         error = 0.5 / np.sqrt(found.n[place])
         assert band.middle[place] == pytest.approx(0.5, abs=0.2 * error)
         assert (band.high - band.low)[place] == pytest.approx(2 * 1.645 * error, rel=0.1)
+
+
+def test_resamples_are_not_held_at_once() -> None:
+    of_each = distances(4000, n_models=5)
+    tracemalloc.start()
+    convergence(of_each, thresholds=[0.1], rng=np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8e6, "running sums at all sizes of all resamples take 20 MB"
 
 
 def test_ten_thousand_samples_take_seconds() -> None:

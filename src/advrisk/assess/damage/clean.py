@@ -3,9 +3,12 @@
 Of a model that answers at random these are shares of queries: means over the judge's draws.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from advrisk.assess.damage.distances import Distances
@@ -43,6 +46,19 @@ class CleanShares(NamedTuple):
     rejection: dict[str, Estimate]
 
 
+class CleanArrays(NamedTuple):
+    """What is known of one model's clean answers, sample by sample; 0 where nothing is."""
+
+    correct: NDArray[np.float64]
+    refused: NDArray[np.float64]
+    known: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, n: int) -> "CleanArrays":
+        """Nothing of so many samples."""
+        return cls(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_))
+
+
 def clean_shares(ledger: Ledger, *, level: float = 0.95) -> CleanShares:
     """Both shares of every model."""
     rows = ledger.query(_CLEAN).to_pylist()
@@ -59,14 +75,27 @@ def correct_samples(ledger: Ledger, distances: Distances) -> dict[str, NDArray[n
 
     Only models whose clean answers are known on all of these samples.
     """
-    place = {name: number for number, name in enumerate(distances.samples)}
-    correct = {model: np.zeros(len(place)) for model in distances.by_model}
-    known = dict.fromkeys(correct, 0)
-    for row in ledger.query(CLEAN_ROWS).to_pylist():
-        if row["model"] in correct and row["sample"] in place:
-            correct[row["model"]][place[row["sample"]]] = row["correct"]
-            known[row["model"]] += 1
-    return {model: flags for model, flags in correct.items() if known[model] == len(place)}
+    found = clean_arrays(ledger, distances.samples)
+    return {model: found[model].correct for model in distances.by_model if model in found and found[model].known.all()}
+
+
+def clean_arrays(ledger: Ledger, samples: Sequence[str]) -> dict[str, CleanArrays]:
+    """The clean answers of every model that gave any, on these samples."""
+    names = pa.array(samples, pa.string())
+
+    def entered(pieces: Iterable[pa.RecordBatch]) -> dict[str, CleanArrays]:
+        found: dict[str, CleanArrays] = {}
+        for rows in pieces:
+            place = pc.fill_null(pc.index_in(rows["sample"], names), -1).to_numpy()
+            for model in pc.unique(rows["model"]).to_pylist():
+                own = pc.equal(rows["model"], model).to_numpy(zero_copy_only=False) & (place >= 0)
+                arrays = found.setdefault(model, CleanArrays.of(len(samples)))
+                arrays.correct[place[own]] = rows["correct"].to_numpy(zero_copy_only=False)[own]
+                arrays.refused[place[own]] = rows["refused"].to_numpy(zero_copy_only=False)[own]
+                arrays.known[place[own]] = True
+        return found
+
+    return ledger.reduce(CLEAN_ROWS, entered)
 
 
 def on_rejection(rejection: dict[str, Estimate]) -> list[str]:

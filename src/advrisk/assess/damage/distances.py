@@ -4,7 +4,8 @@ All arms together (`smallest_distances`), or each by itself on the same samples 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +34,10 @@ _REDUCE = f"""
     GROUP BY o.model, o.sample
 """
 
-_REDUCE_BY_ARM = f"""
-    SELECT o.model, o.arm, o.sample,
-           min({DISTANCE}) AS distance,
-           sum(n_forward + n_backward)::DOUBLE AS passes
+_BY_ARM = f"""
+    SELECT o.model, o.arm, o.sample, {DISTANCE} AS distance, (n_forward + n_backward)::DOUBLE AS passes
     FROM outcomes o
     WHERE o.arm IN (SELECT unnest($arms)) AND o.model IN (SELECT unnest($models))
-    GROUP BY o.model, o.arm, o.sample
 """
 
 
@@ -135,19 +133,27 @@ def arm_distances(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = No
     """The same arms, models and samples as `smallest_distances`, arm by arm."""
     envelope = smallest_distances(ledger, norm=norm, arms=arms)
     models = list(envelope.by_model)
-    rows = ledger.query(_REDUCE_BY_ARM.format(norm=norm), {"arms": list(envelope.arms), "models": models})
-    rows = rows.filter(pc.is_in(rows["sample"], pa.array(envelope.samples)))
-    place = (
-        _places(rows["model"], models),
-        _places(rows["arm"], envelope.arms),
-        _places(rows["sample"], envelope.samples),
+    return ledger.reduce(
+        _BY_ARM.format(norm=norm), lambda rows: _by_arm(envelope, rows), arms=list(envelope.arms), models=models
     )
-    distance = np.full((len(models), len(envelope.arms), len(envelope.samples)), np.inf)
-    passes = np.full(distance.shape, np.nan)
-    distance[place] = rows["distance"].to_numpy(zero_copy_only=False)
-    distance[np.isnan(distance)] = np.inf
-    passes[place] = rows["passes"].to_numpy(zero_copy_only=False)
-    return ArmDistances(envelope, distance, passes.mean(2))
+
+
+def _by_arm(envelope: Distances, pieces: Iterable[pa.RecordBatch]) -> ArmDistances:
+    """Rows enter arrays as they come: grouped by name, those of three million take a gigabyte."""
+    names = (list(envelope.by_model), list(envelope.arms), list(envelope.samples))
+    shape = tuple(map(len, names))
+    distance = np.full(math.prod(shape), np.inf)
+    counted_at, total = np.zeros(distance.shape, np.bool_), np.zeros(shape[0] * shape[1])
+    for rows in pieces:
+        rows = rows.filter(pc.is_in(rows["sample"], pa.array(envelope.samples)))
+        model, arm, sample = map(_places, (rows["model"], rows["arm"], rows["sample"]), names)
+        pair = model * shape[1] + arm
+        place = pair * shape[2] + sample
+        np.minimum.at(distance, place, pc.fill_null(rows["distance"], np.inf).to_numpy())
+        counted_at[place[rows["passes"].is_valid().to_numpy(zero_copy_only=False)]] = True
+        total += np.bincount(pair, pc.fill_null(rows["passes"], 0).to_numpy(), minlength=len(total))
+    means = np.where(counted_at.reshape(shape).all(2), total.reshape(shape[:2]) / shape[2], np.nan)
+    return ArmDistances(envelope, distance.reshape(shape), means)
 
 
 def tried_sizes(ledger: Ledger, distances: Distances) -> list[float]:
@@ -175,7 +181,7 @@ def surrogates(ledger: Ledger) -> dict[str, str]:
     return {row["arm"]: str(json.loads(row["params"] or "{}").get("from")) for row in rows}
 
 
-def _places(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.int64]:
+def _places(column: pa.Array | pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.int64]:
     """Where each value stands among the names."""
     places: NDArray[np.int64] = pc.index_in(column, pa.array(names)).to_numpy().astype(np.int64)
     return places

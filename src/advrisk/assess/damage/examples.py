@@ -52,13 +52,14 @@ class Example:
 def nearest_examples(folder: Path, ledger: Ledger, distances: Distances, *, count: int = 5) -> list[Example]:
     """Samples that most models had right and that were broken by attack, spread over easy and hard ones."""
     models = list(distances.by_model)[:MAX_MODELS]
+    chosen = _chosen(distances, models, count)
     rows = ledger.query(
-        _SMALLEST.format(norm=distances.norm), {"arms": list(distances.arms), "samples": list(distances.samples)}
+        _SMALLEST.format(norm=distances.norm), {"arms": list(distances.arms), "samples": chosen}
     ).to_pylist()
     found = {(row["model"], row["sample"]): row for row in rows}
     bounds = read_bounds(folder)
     examples = []
-    for sample in _chosen(distances, models, count):
+    for sample in chosen:
         place = distances.samples.index(sample)
         hits = [found[model, sample] for model in models if (model, sample) in found]
         others = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advrisk.assess.damage.clean import CLEAN_ROWS
+from advrisk.assess.damage.clean import clean_arrays
 from advrisk.assess.damage.walk import find_detector, own_detectors
 from advrisk.assess.gate.measured import Flags
 from advrisk.core.errors import RiskError
@@ -73,16 +73,13 @@ def clean_answers(ledger: Ledger) -> CleanAnswers:
             "require `risk` under a scenario instead, which weighs them"
         )
     samples = tuple(labelled["sample"].to_pylist())
-    place = {name: number for number, name in enumerate(samples)}
-    correct: dict[str, Floats] = {}
-    refused: dict[str, Floats] = {}
-    told: dict[str, Flags] = {}
-    for row in ledger.query(CLEAN_ROWS).to_pylist():
-        model, where = row["model"], place[row["sample"]]
-        for name, columns in (("correct", correct), ("refused", refused)):
-            columns.setdefault(model, np.zeros(len(samples)))[where] = row[name]
-        told.setdefault(model, np.zeros(len(samples), np.bool_))[where] = True
-    return CleanAnswers(samples, correct, refused, told)
+    found = clean_arrays(ledger, samples)
+    return CleanAnswers(
+        samples,
+        correct={model: one.correct for model, one in found.items()},
+        refused={model: one.refused for model, one in found.items()},
+        told={model: one.known for model, one in found.items()},
+    )
 
 
 def n_labelled(ledger: Ledger) -> int:

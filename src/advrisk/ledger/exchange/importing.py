@@ -1,30 +1,56 @@
-"""Somebody else's outcomes -> a ledger, from CSV or Parquet, so that every assessment works on them."""
+"""Outcomes of other tools -> a ledger, from CSV or Parquet, so that every assessment works on them.
 
-from collections import Counter
-from collections.abc import Iterable
+Rows pass through piece by piece into a file that readers ignore. DuckDB finds there what only all rows together show:
+rows that stand there twice, and samples with two labels. Then everything is published as one segment.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
-from advrisk.core.names import did_you_mean
-from advrisk.core.traits import Norm
-from advrisk.ledger.ledger import Ledger
+from advrisk.ledger.exchange.imported_cells import ImportedCells
+from advrisk.ledger.exchange.outcome_file import NAMED, OTHERS, Columns, default_norm, read_piece
+from advrisk.ledger.exchange.source import Pieces, file_digest, open_pieces
+from advrisk.ledger.ledger import Ledger, interrupts_kept, quiet_connection
 from advrisk.ledger.lock import locked
+from advrisk.ledger.segments import publish, scratch_folder, tidy, write_table
 from advrisk.ledger.storage import Storage
-from advrisk.ledger.tables import OUTCOMES, TABLES, table_from
-from advrisk.study import ArmKind
+from advrisk.ledger.tables import TABLES, constant, table_from
 
-NORMS = get_args(Norm)
-KINDS = get_args(ArmKind)
-# What a file may hold beside the columns of `outcomes`: a distance in one norm, and what belongs to the sample.
-_EXTRA = ("distance", "label", "weight")
-# Names stay as they are written: sample 007 is not sample 7.
-_TEXT = [field.name for field in TABLES["outcomes"] if pa.types.is_dictionary(field.type)]
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_MEMORY_MB = 400  # of DuckDB, which works on the disk beyond that
+_THREADS = 4  # at most: each needs memory of its own
+_NAMED = pa.schema({"sample": pa.string(), "label": pa.int32(), "weight": pa.float64(), "row": pa.int64()})
+
+# Numbers of 8 bytes are grouped in much less time than names; rows that share one are compared by name.
+_TWICE = """
+    CREATE TEMP TABLE twice AS SELECT hash(cell, sample) AS key FROM outcomes GROUP BY key HAVING count(*) > 1;
+    SELECT any_value(model) AS model, any_value(arm) AS arm, sample, any_value(repeat) AS repeat,
+           min(file_row_number + 1, 2) AS places
+    FROM outcomes WHERE hash(cell, sample) IN (FROM twice)
+    GROUP BY cell, sample HAVING count(*) > 1 ORDER BY places[2] LIMIT 1
+"""
+_CONTRADICTED = """
+    WITH first AS (
+        SELECT sample, arg_min({0}, row) AS value, min(row) AS place FROM named
+        WHERE {0} IS NOT NULL GROUP BY sample HAVING min({0}) <> max({0})
+    )
+    SELECT sample, named.{0} AS other, named.row AS row, first.value AS value, first.place AS place
+    FROM named JOIN first USING (sample) WHERE named.{0} <> first.value ORDER BY named.row LIMIT 1
+"""
+_NEW_SAMPLES = """
+    SELECT sample, max(label) AS label, coalesce(max(weight), 1) AS weight
+    FROM named ANTI JOIN held USING (sample) GROUP BY sample ORDER BY min(row)
+"""
 
 
 def import_outcomes(source: Path, place: Path | Storage, *, norm: str | None = None) -> int:
@@ -35,134 +61,115 @@ def import_outcomes(source: Path, place: Path | Storage, *, norm: str | None = N
     wrong) and an empty or infinite one means that the sample resisted. Optional: every other column of
     `outcomes`, and `label` and `weight` of the sample.
     """
-    table = read_table(source, text=_TEXT)
-    rows = _rows(table, source, norm)
-    folder = Storage.of(place).folder
-    with locked(folder):
-        ledger = Ledger.open(place, create=True)
-        held = {(row["model"], row["arm"]) for row in ledger.query("SELECT model, arm FROM arms").to_pylist()}
-        for row in rows:
-            if (row["model"], row["arm"]) in held:
-                raise LedgerError(f"{folder}: already holds {row['arm']} against {row['model']}; choose another folder")
-        ledger.append(_tables(rows, ledger))
-    return len(rows)
+    with open_pieces(source, names=NAMED, text=OTHERS) as pieces:
+        norm = default_norm(source, pieces.columns, norm)
+        with locked(Storage.of(place).folder), _appended(place) as ledger, scratch_folder(ledger.path) as scratch:
+            cells = ImportedCells.of(ledger, file_digest(source, norm))
+            rows = _outcomes(source, pieces, norm, cells, scratch / "named.parquet")
+            write_table(scratch / "outcomes.parquet", "outcomes", rows)
+            if not cells.n_rows:
+                raise LedgerError(f"{source}: holds no row")
+            _verify_together(source, ledger, scratch)
+            written = {name: scratch / f"{name}.parquet" for name in ("outcomes", "samples")}
+            if not pq.read_metadata(written["samples"]).num_rows:
+                del written["samples"]
+            publish(ledger.storage, {**cells.tables(), **written})
+    return cells.n_rows
 
 
-def read_table(source: Path, *, text: Iterable[str]) -> pa.Table:
-    """The table of a CSV or Parquet file; the columns that `text` names stay as they are written."""
+@contextmanager
+def _appended(place: Path | Storage) -> Iterator[Ledger]:
+    """The ledger to append to, tidied up after killed writers; one that is made here is gone if anything fails."""
+    storage = Storage.of(place)
+    is_new = not storage.ledger.exists()
+    ledger = Ledger.open(place, create=True)
     try:
-        if source.suffix == ".parquet":
-            return _refuse_unreadable(pq.read_table(source), source)
-        # An empty field says nothing; "nan" is a number gone wrong, and is refused below.
-        options = pacsv.ConvertOptions(column_types=dict.fromkeys(text, pa.string()), null_values=[""])
-        return _refuse_unreadable(pacsv.read_csv(source, convert_options=options), source)
-    except FileNotFoundError:
-        raise LedgerError(f"{source}: there is no such file") from None
-    except UnicodeDecodeError as error:
-        raise LedgerError(f"{source}: holds text that is not UTF-8 ({error.reason}); save it as UTF-8") from None
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise LedgerError(f"{source}: cannot be read as {source.suffix or 'CSV'}: {error}") from None
+        tidy(ledger.storage)
+        yield ledger
+    except BaseException:
+        if is_new and ledger.path == storage.ledger:
+            shutil.rmtree(ledger.path, ignore_errors=True)
+        raise
 
 
-def _refuse_unreadable(table: pa.Table, source: Path) -> pa.Table:
-    table.validate(full=True)  # lengths and offsets of a Parquet file, and that text is UTF-8
-    twice = [name for name, count in Counter(table.column_names).items() if count > 1]
-    if twice:
-        raise LedgerError(f"{source}: the column {twice[0]!r} stands here twice; keep one of them")
-    if len(table.column_names) == 1 and ";" in table.column_names[0]:
-        raise LedgerError(f"{source}: columns are separated by semicolons; separate them by commas")
-    return table
+def _outcomes(source: Path, pieces: Pieces, norm: str | None, cells: ImportedCells, named: Path) -> Iterator[pa.Table]:
+    """The rows of `outcomes`, piece by piece; what they say of samples goes into the file `named`."""
+    with pq.ParquetWriter(named, _NAMED, compression="lz4") as samples:
+        for batch in pieces.batches:
+            columns, fault = read_piece(batch, norm)
+            if fault:
+                raise LedgerError(f"{source}, row {cells.n_rows + fault.place + 1}: {fault.what}")
+            n = len(batch)
+            if not n:
+                continue
+            samples.write_table(_named(columns, n, cells.n_rows))
+            columns |= {"cell": cells.add(columns), "run": constant(cells.run, n)}
+            yield table_from("outcomes", {name: columns[name] for name in TABLES["outcomes"].names})
 
 
-def _rows(table: pa.Table, source: Path, norm: str | None) -> list[dict[str, Any]]:
-    known = [*TABLES["outcomes"].names, *_EXTRA]
-    for name in table.column_names:
-        if name not in known:
-            raise LedgerError(f"{source}: unknown column {name!r}; {did_you_mean(name, known)}")
-    for name in ("model", "sample"):
-        if name not in table.column_names:
-            raise LedgerError(f"{source}: the column {name!r} is missing")
-    if not {"distance", *(f"d_{name}" for name in NORMS)} & set(table.column_names):
-        raise LedgerError(f"{source}: a column of distances is missing: d_linf, or distance with a norm")
-    measured = [name for name in NORMS if f"d_{name}" in table.column_names]
-    if norm is None and len(measured) == 1 and not {"distance", "norm"} & set(table.column_names):
-        norm = measured[0]
-    rows = [_row(row, f"{source}, row {number}", norm) for number, row in enumerate(table.to_pylist(), start=1)]
-    if not rows:
-        raise LedgerError(f"{source}: holds no row")
-    keys = [(row["model"], row["arm"], row["sample"], row["repeat"]) for row in rows]
-    twice, count = Counter(keys).most_common(1)[0]
-    if count > 1:
-        raise LedgerError(f"{source}: model {twice[0]}, arm {twice[1]}, sample {twice[2]} stands here twice")
-    return rows
+def _named(columns: Columns, n: int, n_before: int) -> pa.Table:
+    """What these rows say of samples, each thing once, with the first row that says it, counted from 1."""
+    said = {"sample": columns["sample"].indices, "label": columns["label"], "weight": columns["weight"]}
+    rows = pa.table(said | {"row": pa.array(range(n_before + 1, n_before + n + 1))})
+    first = rows.group_by(list(said)).aggregate([("row", "min")])
+    sample = columns["sample"].dictionary.take(first["sample"].combine_chunks())
+    return pa.table([sample, first["label"], first["weight"], first["row_min"]], schema=_NAMED)
 
 
-def _row(row: dict[str, Any], place: str, norm: str | None) -> dict[str, Any]:
-    row = {name: value for name, value in row.items() if value is not None and value != ""}
-    for name in ("model", "sample"):
-        if name not in row:
-            raise LedgerError(f"{place}: {name} is empty")
-        row[name] = str(row[name])
-    repeat, weight = row.get("repeat", 0), row.get("weight", 1)
-    if not isinstance(repeat, int) or repeat < 0:
-        raise LedgerError(f"{place}: repeat must be a whole number of at least 0, found {repeat!r}")
-    if not isinstance(weight, int | float) or not 0 < weight < float("inf"):
-        raise LedgerError(f"{place}: weight must be a positive number, found {weight!r}")
-    for name, known in (("norm", NORMS), ("kind", KINDS)):
-        if name in row and row[name] not in known:
-            raise LedgerError(f"{place}: {name} is {row[name]!r}; {did_you_mean(row[name], known)}")
-    distance = row.pop("distance", None)
-    measured = row.setdefault("norm", norm) if distance is not None else row.get("norm", norm)
-    if distance is not None:
-        if measured not in NORMS:
-            raise LedgerError(f"{place}: a distance in which norm? found {measured!r}; {did_you_mean(measured, NORMS)}")
-        row[f"d_{measured}"] = distance
-    sizes = [row[f"d_{name}"] for name in NORMS if f"d_{name}" in row]
-    if any(not isinstance(size, int | float) or size != size or size < 0 for size in sizes):
-        raise LedgerError(f"{place}: a distance must be a number of at least 0, found {sizes}")
-    finite = [size for size in sizes if size != float("inf")]
-    outcome = row.setdefault("outcome", "resisted" if not finite else "success" if max(finite) > 0 else "already_wrong")
-    if outcome not in OUTCOMES:
-        raise LedgerError(f"{place}: outcome {outcome!r}; {did_you_mean(outcome, OUTCOMES)}")
-    if outcome == "success" and not finite:
-        raise LedgerError(f"{place}: a success without a distance")
-    if outcome != "success":
-        row |= {f"d_{name}": None for name in NORMS}
-    row.setdefault("arm", f"imported-{measured or 'attack'}")
-    return {"kind": "attack", "family": "imported", "repeat": 0, "criterion": "label", "norm": measured} | row
+def _verify_together(source: Path, ledger: Ledger, scratch: Path) -> None:
+    """Refuse rows that contradict each other, and write the samples that the ledger does not have."""
+    import duckdb
 
-
-def _tables(rows: list[dict[str, Any]], ledger: Ledger) -> dict[str, pa.Table]:
-    content = digest([[str(value) for value in row.values()] for row in rows])
-    cells: dict[str, dict[str, Any]] = {}
-    arms: dict[tuple[str, str], dict[str, Any]] = {}
-    models: dict[str, dict[str, Any]] = {}
-    samples: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        model, arm, repeat = row["model"], row["arm"], row["repeat"]
-        recipe = digest(["import", content, model, arm])
-        row["cell"], row["run"] = digest([recipe, repeat]), f"import-{content[:8]}"
-        cell = cells.setdefault(row["cell"], {"recipe": recipe, "accounting": "imported", "flags": []})
-        cell |= {name: row[name] for name in ("cell", "run", "model", "arm", "repeat")}
-        cell["n_samples"] = cell.get("n_samples", 0) + 1
-        cell["n_errors"] = cell.get("n_errors", 0) + (row["outcome"] in ("error", "timeout"))
-        named = arms.setdefault((model, arm), {"recipe": recipe, "origin": "import", "repeats": 0})
-        named |= {name: row.get(name) for name in ("model", "arm", "kind", "family", "norm", "eps", "objective")}
-        named["repeats"] = max(named["repeats"], repeat + 1)
-        models[model] = {"model": model, "digest": f"imported-{content}"}
-        weight = float(row.get("weight", 1.0))
-        samples[row["sample"]] = {"sample": row["sample"], "split": "evaluate", "weight": weight, "strata": "{}"}
-        samples[row["sample"]]["label"] = row.get("label")
-    outcomes = [{name: row.get(name) for name in TABLES["outcomes"].names} for row in rows]
-    tables = {"outcomes": outcomes, "cells": [*cells.values()], "arms": [*arms.values()]}
-    for name, column, entries in (("models", "model", models), ("samples", "sample", samples)):
-        held = set(ledger.query(f"SELECT {column} FROM {name}")[column].to_pylist())  # known better than by the file
-        tables[name] = [entry for key, entry in entries.items() if key not in held]
-    return {name: _table(name, entries) for name, entries in tables.items() if entries}
-
-
-def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     try:
-        return table_from(name, {column: [row.get(column) for row in rows] for column in rows[0]})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise LedgerError(f"{name}: a value is of the wrong type: {error}") from None
+        with interrupts_kept(), _database(ledger, scratch) as connection:
+            _refuse_twice(connection, source)
+            _refuse_contradicted(connection, source, "label")
+            _refuse_contradicted(connection, source, "weight")
+            write_table(scratch / "samples.parquet", "samples", _new_samples(connection))
+    except duckdb.Error as error:
+        raise LedgerError(f"{ledger.path}: rows could not be compared: {error}") from None
+
+
+@contextmanager
+def _database(ledger: Ledger, scratch: Path) -> Iterator["DuckDBPyConnection"]:
+    """What was written so far, for queries that use the disk where memory does not suffice."""
+    with quiet_connection(_MEMORY_MB) as connection:
+        connection.execute(f"SET threads = {min(_THREADS, os.cpu_count() or 1)}")
+        connection.execute("SET temp_directory = $folder", {"folder": str(scratch / "spilled")})
+        connection.register("held", ledger.query("SELECT sample FROM samples"))
+        for name in ("outcomes", "named"):
+            file = str(scratch / f"{name}.parquet").replace("'", "''")
+            connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{file}', file_row_number = true)")
+        yield connection
+
+
+def _refuse_twice(connection: "DuckDBPyConnection", source: Path) -> None:
+    if row := _row(connection, _TWICE):
+        first, second = row["places"]
+        repeat = f", repeat {row['repeat']}" if row["repeat"] else ""
+        raise LedgerError(
+            f"{source}, row {second}: model {row['model']}, arm {row['arm']}, sample {row['sample']}{repeat} stands "
+            f"here twice, first in row {first}; keep one of them, or number draws in a column `repeat`"
+        )
+
+
+def _refuse_contradicted(connection: "DuckDBPyConnection", source: Path, column: str) -> None:
+    if row := _row(connection, _CONTRADICTED.format(column)):
+        raise LedgerError(
+            f"{source}, row {row['row']}: sample {row['sample']} has {column} {row['other']}, but {row['value']} in "
+            f"row {row['place']}; a sample has one {column}, whatever the model and the arm"
+        )
+
+
+def _row(connection: "DuckDBPyConnection", sql: str) -> dict[str, Any] | None:
+    """The only row of an answer, if there is one."""
+    rows: list[dict[str, Any]] = connection.sql(sql).to_arrow_table().to_pylist()
+    return rows[0] if rows else None
+
+
+def _new_samples(connection: "DuckDBPyConnection") -> Iterator[pa.Table]:
+    for batch in connection.sql(_NEW_SAMPLES).to_arrow_reader(2**18):
+        n = len(batch)
+        columns = {name: batch[name] for name in ("sample", "label", "weight")}
+        columns |= {"split": pa.repeat("evaluate", n), "strata": pa.repeat("{}", n)}
+        yield table_from("samples", columns)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted, did_you_mean
-from advrisk.ledger.exchange.importing import read_table
+from advrisk.ledger.exchange.source import read_columns, read_table
 from advrisk.ledger.known_detectors import add_imported_detectors, nameable, read_known_detectors
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.lock import locked
@@ -54,7 +54,7 @@ class ImportedScores:
 
 def holds_scores(source: Path) -> bool:
     """Whether a file is one of scores, to judge by its columns."""
-    return bool({"score", "detector"} & set(read_table(source, text=_TEXT).column_names))
+    return bool({"score", "detector"} & set(read_columns(source)))
 
 
 def import_scores(source: Path, place: Path | Storage) -> ImportedScores:

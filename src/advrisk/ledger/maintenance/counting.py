@@ -5,9 +5,7 @@ shard, no sample is missing or there twice. Only other cells, as imported ones, 
 by sample; DuckDB does that on the disk where memory ends.
 """
 
-import contextlib
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +19,7 @@ from advrisk.ledger.ledger import create_views, interrupts_kept, quiet_connectio
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_MEMORY = "1GB"  # of DuckDB; what is more goes to the disk
+_MEMORY_MB = 1000  # of DuckDB; what is more goes to the disk
 _DETAIL = {"outcomes": "any_value(kind)", "outputs": "NULL", "scores": "detector", "measures": "NULL"}
 _PLANNED = """
     CREATE TABLE planned AS SELECT shard, count(*) AS n, bit_xor(hash(sample)) AS mark FROM samples
@@ -106,26 +104,13 @@ def counted_rows(ledger: Path, segments: Sequence[Path], names: Sequence[str]) -
     import duckdb
 
     try:
-        with _bounded_connection(len(segments)) as connection, interrupts_kept():
+        with quiet_connection(_MEMORY_MB, n_segments=len(segments)) as connection, interrupts_kept():
+            connection.execute("SET preserve_insertion_order = false")
             _count(connection, segments)
             return _compared(connection, names)
     except duckdb.Error as error:
         refuse_shortage(error)
         raise LedgerError(f"{ledger}: rows cannot be compared: {error}") from None
-
-
-@contextlib.contextmanager
-def _bounded_connection(n_segments: int) -> Iterator["DuckDBPyConnection"]:
-    with contextlib.ExitStack() as stack:
-        folder = ""  # where the disk is full: then nothing goes there
-        with contextlib.suppress(OSError):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="advrisk-check-"))
-        connection = stack.enter_context(contextlib.closing(quiet_connection(n_segments)))
-        if folder:
-            connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        connection.execute("SET temp_directory = '{}'".format(folder.replace("'", "''")))
-        connection.execute("SET preserve_insertion_order = false")
-        yield connection
 
 
 def _count(connection: "DuckDBPyConnection", segments: Sequence[Path]) -> None:

@@ -1,6 +1,7 @@
 """Optimality by hand, and what is said of arms that could be dropped."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from advrisk.assess.attacks.envelope import arm_optimality
 from advrisk.assess.damage.distances import arm_distances, smallest_distances
 from advrisk.ledger import Ledger
+from advrisk.ledger import ledger as reading
+from advrisk.ledger.exchange.importing import import_outcomes
 
 INF = float("inf")
 MakeLedger = Callable[..., Ledger]
@@ -89,6 +92,21 @@ def test_samples_are_left_out_as_from_the_smallest_distances(found_by: MakeLedge
     np.testing.assert_array_equal(found.distance[0], [[0.1, 0.3], [0.2, INF]])
     np.testing.assert_array_equal(found.distance.min(1), [*together.by_model.values()])
     assert arm_optimality(ledger, norm="linf").as_dict()["n_without_verdict"] == 1
+
+
+def test_passes_are_the_mean_over_samples_that_were_all_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several draws the nearest distance counts, and all passes; rows come in pieces of any size."""
+    lines = ["model,arm,sample,repeat,d_linf,n_forward,n_backward"]
+    lines += ["m,all,1,0,0.5,3,1", "m,all,1,1,0.25,2,0", "m,all,2,0,,4,0", "m,all,2,1,0,,"]
+    lines += ["m,some,1,0,0.5,3,1", "m,some,1,1,,3,1", "m,some,2,0,0.5,,1", "m,some,2,1,0.75,,1"]
+    (tmp_path / "theirs.csv").write_text("\n".join(lines))
+    import_outcomes(tmp_path / "theirs.csv", tmp_path / "run")
+    monkeypatch.setattr(reading, "_PIECE_ROWS", 3)
+    found = arm_distances(Ledger.open(tmp_path / "run"), norm="linf")
+    np.testing.assert_array_equal(found.distance, [[[0.25, 0.0], [0.5, 0.5]]])
+    np.testing.assert_array_equal(found.passes, [[(6 + 4) / 2, np.nan]])
 
 
 def test_only_the_arms_that_are_named_make_the_envelope(found_by: MakeLedger) -> None:

@@ -438,8 +438,8 @@ def test_nothing_is_drawn_into_what_is_printed(run: Path, monkeypatch: pytest.Mo
     drawn = []
     made = counting.quiet_connection
 
-    def asked(n_segments: int) -> Any:
-        connection = made(n_segments)
+    def asked(memory_mb: int, *, n_segments: int) -> Any:
+        connection = made(memory_mb, n_segments=n_segments)
         found = connection.sql("SELECT current_setting('enable_progress_bar') AS bar").to_arrow_table()
         drawn.append(found["bar"][0].as_py())
         return connection
