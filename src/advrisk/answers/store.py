@@ -24,12 +24,15 @@ from advrisk.answers.records import (
     LabellingTrial,
     NameRefusedError,
     Shown,
+    State,
+    TrialRow,
     undetected,
 )
 from advrisk.core.errors import LedgerError
 
 _LONGEST_NAME = 80
 _SHOWN = [field.name for field in fields(Shown)]
+_OF_ANSWER = (tables.answers.c.id.label("answer"), tables.answers.c.undone)
 
 
 class AnswerStore:
@@ -151,6 +154,31 @@ class AnswerStore:
         with self._reading() as connection:
             return _n_trials(connection, labeller)
 
+    def last_trials(self) -> list[tuple[int, int, State]]:
+        """Of each labeller who was asked something: the place of the last trial, and what became of it."""
+        trial, labeller = tables.trials, tables.labellers
+        query = (
+            sa.select(trial.c.labeller, trial.c.place, trial.c.withdrawn, *_OF_ANSWER)
+            .select_from(labeller)
+            .join(trial, (trial.c.labeller == labeller.c.id) & (trial.c.place == _last_place(labeller.c.id)))
+            .outerjoin(tables.answers, tables.answers.c.trial == trial.c.id)
+        )
+        with self._reading() as connection:
+            return [(row.labeller, row.place, _state(row)) for row in connection.execute(query)]
+
+    def trials_from(self, labeller: int, place: int) -> list[TrialRow]:
+        """The trials of a labeller from this place on, in order."""
+        trial = tables.trials
+        query = (
+            sa.select(trial, *_OF_ANSWER)
+            .outerjoin(tables.answers, tables.answers.c.trial == trial.c.id)
+            .where(trial.c.labeller == labeller, trial.c.place >= place)
+            .order_by(trial.c.place)
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query).all()
+        return [TrialRow(row.id, labeller, row.place, _shown(row), _state(row)) for row in rows]
+
     def put_trial(self, labeller: int, place: int, nonce: str, shown: Shown) -> LabellingTrial:
         """Ask a labeller something; if another process has done so meanwhile, its question stands."""
         try:
@@ -187,15 +215,6 @@ class AnswerStore:
         with self._writing() as connection:
             connection.execute(table.update().where(table.c.id == trial).values(withdrawn=True))
 
-    def shown_to(self, labeller: int | None = None) -> list[Shown]:
-        """What was shown to a labeller, or to all, and not withdrawn; in order."""
-        table = tables.trials
-        query = sa.select(*[table.c[name] for name in _SHOWN]).where(~table.c.withdrawn).order_by(table.c.id)
-        if labeller is not None:
-            query = query.where(table.c.labeller == labeller)
-        with self._reading() as connection:
-            return [Shown(**row) for row in connection.execute(query).mappings()]
-
     # Answers
 
     def put_answer(self, labeller: int, nonce: str, said: str) -> None:
@@ -224,13 +243,7 @@ class AnswerStore:
         with self._writing() as connection:
             _lock_labeller(connection, labeller)
             held = _open_trial(connection, labeller)
-            last = connection.execute(
-                sa.select(trial, answer.c.id.label("answer"), answer.c.time)
-                .join(answer, answer.c.trial == trial.c.id)
-                .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
-                .order_by(trial.c.place.desc())
-                .limit(1)
-            ).first()
+            last = _last_answered(connection, labeller)
             if last is None or (held is not None and held.again):
                 raise AnswerRefusedError("there is no answer to take back; only the last one can be")
             connection.execute(answer.update().where(answer.c.id == last.answer).values(undone=time.time()))
@@ -244,21 +257,7 @@ class AnswerStore:
         """Whether the last answer of a labeller could be taken back."""
         with self._reading() as connection:
             held = _open_trial(connection, labeller)
-        return self.n_answers(labeller) > 0 and not (held is not None and held.again)
-
-    def n_answers(self, labeller: int, *, walk: str | None = None) -> int:
-        """How many answers of a labeller stand; with `walk`, those to the walk through this model's samples."""
-        trial, answer = tables.trials, tables.answers
-        query = (
-            sa.select(sa.func.count())
-            .select_from(trial)
-            .join(answer, answer.c.trial == trial.c.id)
-            .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
-        )
-        if walk is not None:
-            query = query.where(trial.c.trials == "random", trial.c.model == walk, ~trial.c.catch)
-        with self._reading() as connection:
-            return int(connection.execute(query).scalar_one())
+            return not (held is not None and held.again) and _last_answered(connection, labeller) is not None
 
     def revision(self) -> tuple[int, int]:
         """Changes whenever an answer is given or taken back."""
@@ -333,21 +332,41 @@ def _lock_labeller(connection: sa.Connection, labeller: int) -> None:
     connection.execute(sa.select(tables.labellers.c.id).where(tables.labellers.c.id == labeller).with_for_update())
 
 
+def _last_place(labeller: Any) -> Any:
+    """The place of a labeller's last trial, which the index on labellers and places finds at once."""
+    trial = tables.trials.alias()
+    query = sa.select(sa.func.max(trial.c.place)).where(trial.c.labeller == labeller)
+    return query.correlate(tables.labellers).scalar_subquery()
+
+
 def _n_trials(connection: sa.Connection, labeller: int) -> int:
-    table = tables.trials
-    return int(connection.execute(sa.select(sa.func.count()).where(table.c.labeller == labeller)).scalar_one())
+    """Places are counted up from 0."""
+    last = connection.scalar(sa.select(_last_place(labeller)))
+    return 0 if last is None else int(last) + 1
 
 
 def _open_trial(connection: sa.Connection, labeller: int) -> LabellingTrial | None:
+    """Only the last trial can be open: nothing is asked before it is answered or withdrawn."""
     trial, answer = tables.trials, tables.answers
     row = connection.execute(
         sa.select(trial)
         .outerjoin(answer, answer.c.trial == trial.c.id)
-        .where(trial.c.labeller == labeller, ~trial.c.withdrawn, answer.c.id.is_(None))
+        .where(trial.c.labeller == labeller, trial.c.place == _last_place(labeller))
+        .where(~trial.c.withdrawn, answer.c.id.is_(None))
+    ).first()
+    return None if row is None else _trial(row)
+
+
+def _last_answered(connection: sa.Connection, labeller: int) -> Any:
+    """The last trial of a labeller whose answer stands, with that answer."""
+    trial, answer = tables.trials, tables.answers
+    return connection.execute(
+        sa.select(trial, answer.c.id.label("answer"), answer.c.time)
+        .join(answer, answer.c.trial == trial.c.id)
+        .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
         .order_by(trial.c.place.desc())
         .limit(1)
     ).first()
-    return None if row is None else _trial(row)
 
 
 def _insert_trial(
@@ -367,8 +386,17 @@ def _insert_trial(
 
 
 def _trial(row: Any) -> LabellingTrial:
-    shown = Shown(**{name: getattr(row, name) for name in _SHOWN})
-    return LabellingTrial(row.id, row.labeller, row.place, row.nonce, shown, row.seen, row.again)
+    return LabellingTrial(row.id, row.labeller, row.place, row.nonce, _shown(row), row.seen, row.again)
+
+
+def _shown(row: Any) -> Shown:
+    return Shown(**{name: getattr(row, name) for name in _SHOWN})
+
+
+def _state(row: Any) -> State:
+    if row.answer is not None:
+        return "stands" if row.undone is None else "undone"
+    return "withdrawn" if row.withdrawn else "open"
 
 
 def _answer(row: Any, settings: LabellingSettings) -> Answer:

@@ -154,9 +154,10 @@ def _question(service: Service, labeller: Labeller) -> dict[str, Any]:
     labelling = service.labelling
     trial = labelling.question(labeller, service.asking)
     model = service.asking.model
+    seen = labelling.seen(labeller)
     known: dict[str, Any] = {
-        "n_answers": labelling.store.n_answers(labeller.id),
-        "n_done": labelling.store.n_answers(labeller.id, walk=model),
+        "n_answers": seen.n_answers,
+        "n_done": seen.n_answers if model is None else seen.n_walked(model),
         "goal": GOAL if model is None else n_to_walk(labelling.pool, model),
         "can_undo": labelling.store.can_undo(labeller.id),
         "done": trial is None,

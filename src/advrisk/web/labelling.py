@@ -18,6 +18,7 @@ from advrisk.core.errors import LedgerError, RunError
 from advrisk.risk.evasion import BayesianEvasion, write_evasion
 from advrisk.study import Norm
 from advrisk.web.background import Background
+from advrisk.web.history import History, Seen
 from advrisk.web.stimuli import Pool, load_pool
 from advrisk.web.summary import Summary, summarise
 from advrisk.web.trials import Asking, next_shown
@@ -57,6 +58,7 @@ class Labelling:
 
     def __init__(self, pool: Pool, store: AnswerStore, settings: LabellingSettings) -> None:
         self.pool, self.store, self.settings = pool, store, settings
+        self._history = History([example.sample for example in pool.examples])
         self.summary: Summary | None = None  # the latest that is finished; it may be some answers behind
         self._chooser: Chooser | None = None
         self._background: tuple[Background, ...] = ()
@@ -149,10 +151,14 @@ class Labelling:
             self.chooser.curve,
             labeller=labeller.id,
             place=place,
-            own=self.store.shown_to(labeller.id),
-            others=self.store.shown_to(),
+            seen=self.seen(labeller),
         )
         return None if shown is None else self.store.put_trial(labeller.id, place, new_token(), shown)
+
+    def seen(self, labeller: Labeller) -> Seen:
+        """What a labeller was shown and answered, by now."""
+        self._history.update(self.store)
+        return self._history.of(labeller.id)
 
     def _can_show(self, trial: LabellingTrial) -> bool:
         try:

@@ -182,7 +182,22 @@ def test_a_labeller_has_one_open_question(store: AnswerStore, ann: Labeller) -> 
     assert second.nonce == "n1"
     store.withdraw(second.id)
     assert store.open_trial(ann.id) is None
-    assert store.shown_to(ann.id) == []
+    assert [row.state for row in store.trials_from(ann.id, 0)] == ["withdrawn"]
+
+
+def test_what_became_of_trials_is_told_of_the_last_and_from_a_place_on(store: AnswerStore, ann: Labeller) -> None:
+    bob, _nobody = store.invite("Bob", "b" * 64), store.invite("Nobody", "c" * 64)
+    answer(store, ann, "n1", "changed")
+    answer(store, ann, "n2", "changed", replace(CHANGED, sample="s2"))
+    ask(store, bob, "m1")
+    assert sorted(store.last_trials()) == [(ann.id, 1, "stands"), (bob.id, 0, "open")]
+    ask(store, ann, "n3")
+    store.undo(ann.id, "n4")
+    assert [row.state for row in store.trials_from(ann.id, 0)] == ["stands", "undone", "withdrawn", "open"]
+    assert [(row.place, row.shown.sample) for row in store.trials_from(ann.id, 3)] == [(3, "s2")]
+    assert (ann.id, 3, "open") in store.last_trials()
+    assert store.n_trials(ann.id) == 4
+    assert store.n_trials(bob.id + 99) == 0
 
 
 def test_when_a_picture_was_first_seen_does_not_move(store: AnswerStore, ann: Labeller) -> None:

@@ -145,7 +145,7 @@ def test_undo_asks_the_same_again(client: httpx.Client, labelling: Labelling) ->
     link = invited(client)
     assert client.post(f"{link}/undo", json={}).status_code == 409
     first = answered(client, link)
-    picture = labelling.store.shown_to()[0]
+    picture = labelling.store.trials_from(1, 0)[0].shown
     assert client.post(f"{link}/undo", json={}).status_code == 200
     assert stored(labelling) == []
     again = look(client, link)
