@@ -29,6 +29,7 @@ from advrisk.answers.records import (
     undetected,
 )
 from advrisk.core.errors import LedgerError
+from advrisk.core.names import did_you_mean
 
 _LONGEST_NAME = 80
 _SHOWN = [field.name for field in fields(Shown)]
@@ -68,6 +69,7 @@ class AnswerStore:
         """Write down what the answers will be about, or refuse if something else was asked already."""
         with self._writing() as connection:
             _lock_settings(connection)
+            tables.revoked.create(connection, checkfirst=True)
             held = _settings(connection)
             if held is not None and _has_trials(connection):
                 held.refuse_unlike(given, self.where)
@@ -135,6 +137,27 @@ class AnswerStore:
                 sa.select(table.c.id, table.c.name).where(table.c.token_hash == token_hash)
             ).first()
         return None if row is None else Labeller(*row)
+
+    def revoke(self, name: str, unused_hash: str) -> Labeller:
+        """End the link of a labeller, who gets this hash, of a token that nobody has, until invited again."""
+        named, table = " ".join(name.split()), tables.labellers
+        with self._writing() as connection:
+            row = connection.execute(sa.select(table).where(table.c.name == named).with_for_update()).first()
+            if row is None:
+                names = connection.scalars(sa.select(table.c.name)).all()
+                raise NameRefusedError(f"{self.where}: no labeller is called {named!r}; {did_you_mean(named, names)}")
+            connection.execute(
+                tables.revoked.insert().values(token_hash=row.token_hash, labeller=row.id, time=time.time())
+            )
+            connection.execute(table.update().where(table.c.id == row.id).values(token_hash=unused_hash))
+            return Labeller(row.id, named)
+
+    def was_revoked(self, token_hash: str) -> bool:
+        """Whether a link with this hash was ended by name."""
+        table = tables.revoked
+        with self._reading() as connection:
+            query = sa.select(table.c.token_hash).where(table.c.token_hash == token_hash)
+            return connection.scalar(query) is not None
 
     def labellers(self) -> list[Labeller]:
         table = tables.labellers

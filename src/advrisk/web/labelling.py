@@ -137,6 +137,13 @@ class Labelling:
     def labeller(self, token: str) -> Labeller | None:
         return self.store.labeller(hash_of(token))
 
+    def revoke(self, name: str) -> None:
+        """End a labeller's link, also on servers that run; answers stay."""
+        self.store.revoke(name, hash_of(new_token()))
+
+    def was_revoked(self, token: str) -> bool:
+        return self.store.was_revoked(hash_of(token))
+
     def question(self, labeller: Labeller, asking: Asking) -> LabellingTrial | None:
         """The labeller's open question, or a new one; None when there is nothing left to ask."""
         held = self.store.open_trial(labeller.id)
