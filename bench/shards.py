@@ -11,7 +11,7 @@ SHARDS: Mapping[str, tuple[str, ...]] = {
     "autoattack": ("autoattack",),
     "peers": ("hopskipjump", "square"),
     "risk": (
-        *("damage", "detection", "indicators", "survival", "certificate", "search", "budget", "fitting", "labelling"),
+        *("damage", "detection", "indicators", "survival", "certificate", "search", "budget", "fitting", "labelling", "questions"),
         *("paired_share", "evasion_limits", "gate_validity", "certificate_validity"),
     ),
     "validity": ("looks", "detection_coverage", "indicator_coverage", "survival_coverage", "coverage"),

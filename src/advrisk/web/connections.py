@@ -2,7 +2,7 @@
 
 Connections that send nothing, or never finish what they begin, must not keep others out or take the descriptors that
 the database needs. Each has a while to send a whole request. Where there are as many as there may be, the one that has
-waited longest makes room for a new one.
+waited longest makes room for a new one; first those that were never answered.
 """
 
 import asyncio
@@ -114,7 +114,8 @@ class Connections:
         """Close the connection that has waited longest; if all are at work, refuse the next one."""
         waiting = [one for one in self._since if one.waiting]
         if waiting:
-            self._close(min(waiting, key=self._since.__getitem__), "connections made room for others: there are too many")
+            first = min(waiting, key=lambda one: (one.was_answered, self._since[one]))
+            self._close(first, "connections made room for others: there are too many")
         elif take is not None and self.n_open <= len(self._since):  # none has yet to begin, or to end
             _refuse(take)
             self._notes.add(f"connections were refused: {self.limits.most} are being answered")
@@ -150,6 +151,7 @@ class TimedProtocol(H11Protocol):
     def __init__(self, connections: Connections, **given: Any) -> None:
         super().__init__(**given)
         self._limited = connections
+        self.was_answered = False
 
     @property
     def waiting(self) -> bool:
@@ -166,5 +168,6 @@ class TimedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
+        self.was_answered = True
         self._limited.replied(self)
         super().on_response_complete()
