@@ -3,7 +3,8 @@
 Run: python -m bench questions. It takes some minutes.
 
 `advrisk label` serves a small run in a process of its own. Its database is filled with the answers of twenty labellers;
-then one more answers thirty questions over HTTP, as the page does. A wait lasts from the answer to the next question.
+then one more answers twenty questions over HTTP, as the page does. A wait lasts from the answer to the next question;
+meanwhile the server fits the curve to all answers. The work is the processor time of a question and its answer alone.
 """
 
 import os
@@ -23,29 +24,32 @@ import sqlalchemy as sa
 from advrisk import Study
 from advrisk.answers import tables
 from advrisk.web.labelling import Labelling, Wishes, open_labelling
+from advrisk.web.trials import Asking
 
 LABELLERS = 20
 STUDY = {
     "name": "questions",
-    "data": {"source": "digits", "evaluate": 64},
+    "data": {"source": "mnist-5k", "evaluate": 32},
     "models": {"plain": {"source": "demo", "name": "plain"}},
-    "arms": [{"attack": "minimum-norm", "norm": "linf"}],
+    "arms": [{"attack": "minimum-norm", "norm": "linf", "steps": 20}],
 }
 
 
 def main(*, tiny: bool = False) -> None:
     """Print the median and the longest wait after some numbers of answers."""
-    numbers, n_asked = ((40,), 3) if tiny else ((200, 2_000, 20_000), 30)
-    print(f"{'answers':>8} {'median wait':>12} {'longest wait':>13}")
+    numbers, n_asked = ((40,), 3) if tiny else ((200, 2_000, 20_000), 20)
+    print(f"{'answers':>8} {'work':>8} {'median wait':>12} {'longest wait':>13}")
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         Study.from_dict(STUDY).run(run, workers=1)
         for n in numbers:
             with open_labelling(run, Wishes(), create=True) as labelling:
                 _fill(labelling, n)
+                work = list(_work(labelling, n_asked))
             with _served(run) as operator:
                 waits = list(_waits(operator, f"labeller of {n}", n_asked))
-            print(f"{n:8,} {1000 * np.median(waits):9.0f} ms {1000 * max(waits):10.0f} ms", flush=True)
+            times = f"{np.median(work):5.1f} ms {np.median(waits):9.0f} ms {max(waits):10.0f} ms"
+            print(f"{n:8,} {times}", flush=True)
 
 
 def _fill(labelling: Labelling, n: int) -> None:
@@ -85,8 +89,22 @@ def _served(run: Path) -> Iterator[str]:
             server.terminate()
 
 
+def _work(labelling: Labelling, n: int) -> Iterator[float]:
+    """Processor milliseconds of a question and the answer to it, once everything that was shown is read."""
+    who = labelling.labeller(labelling.invite(f"person {labelling.store.revision()[0]}"))
+    assert who is not None
+    for k in range(n + 1):
+        began = time.thread_time()
+        trial = labelling.question(who, Asking(labelling.settings.design))
+        assert trial is not None
+        labelling.store.put_seen(trial.id)
+        labelling.store.put_answer(who.id, trial.nonce, "unchanged" if k % 2 else "changed")
+        if k:
+            yield 1000 * (time.thread_time() - began)
+
+
 def _waits(operator: str, name: str, n: int) -> Iterator[float]:
-    """Seconds from an answer to the next question."""
+    """Milliseconds from an answer to the next question."""
     with httpx.Client(timeout=120, trust_env=False) as client:
         link = client.post(f"{operator}/invite", json={"name": name}).json()["link"]
         question = client.get(f"{link}/question").json()
@@ -97,7 +115,7 @@ def _waits(operator: str, name: str, n: int) -> Iterator[float]:
             began = time.perf_counter()
             said = "unchanged" if k % 2 else "changed"
             question = client.post(f"{link}/answer", json={"nonce": question["nonce"], "said": said}).json()
-            yield time.perf_counter() - began
+            yield 1000 * (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from advrisk.web.notes import Notes, logged
 from advrisk.web.trials import Asking
 
 LOCAL = "127.0.0.1"
+# How long a thread that fits curves keeps Python's lock from one that answers a request, which takes it many times.
+SWITCH_S = 0.0002
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def serve(
 
     from advrisk.web.connections import Connections, Listening, TimedProtocol, limits_here
 
+    sys.setswitchinterval(SWITCH_S)
     notes = Notes()
     connections = Connections(limits_here(), notes)
     address = place.address(listening.getsockname()[1])
