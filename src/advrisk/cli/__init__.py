@@ -7,9 +7,11 @@ undecided or not finished (a limit stopped the run), 130 interrupted, 141 the re
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
 from advrisk.core.errors import AdvriskError
+from advrisk.core.names import visible
 
 DONE, FAILED, MISTAKE, ERROR_ROWS, UNDECIDED, INTERRUPTED, UNREAD = 0, 1, 2, 3, 4, 130, 141
 
@@ -42,10 +44,38 @@ class _Printed:
         return getattr(self.stream, name)
 
 
+class _Visible:
+    """A stream for people: what would steer their terminal is written out, whoever prints it.
+
+    A return at the beginning of what is written stays: programs that users bring show their progress by it. Rich has
+    codes of its own and writes past this; `render.terminal.Terminal` is the place for what it writes.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        begin = "\r" if text.startswith("\r") else ""
+        self.rich_proxied_file.write(begin + visible(text.removeprefix("\r")))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+def complain(text: object) -> None:
+    """Write a message to standard error; lines after its first are indented: none passes for another message."""
+    print("advrisk: " + visible(str(text)).replace("\n", "\n  "), file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Entry point: errors that the user can put right are printed without a traceback."""
-    printed = _Printed(sys.stdout)
-    sys.stdout = cast(TextIO, printed)
+    printed, errors = _Printed(sys.stdout), sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, _Visible(stream)) for stream in (cast(TextIO, printed), errors))
     try:
         code = _done()
         if not printed.unread:
@@ -53,7 +83,7 @@ def main() -> None:
     except BrokenPipeError:
         code = UNREAD
     finally:
-        sys.stdout = printed.stream
+        sys.stdout, sys.stderr = printed.stream, errors
     if printed.unread:
         # What is left in memory goes nowhere, or Python would complain of it on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -70,9 +100,9 @@ def _done() -> Any:
     except SystemExit as ended:  # as all commands do
         return ended.code
     except AdvriskError as error:
-        print(f"advrisk: {error}", file=sys.stderr)
+        complain(error)
         return MISTAKE
     except KeyboardInterrupt:
-        print("advrisk: interrupted", file=sys.stderr)
+        complain("interrupted")
         return INTERRUPTED
     return DONE

@@ -54,11 +54,10 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
 
 
 def _print_check(found: "Inspection", folder: str, repaired: bool) -> None:
-    from rich.console import Console
 
-    from advrisk.render.terminal import indented
+    from advrisk.render.terminal import Terminal, indented
 
-    console = Console()
+    console = Terminal()
     for line in _check_lines(found, folder, repaired):
         indented(console, line, by=0)
 

@@ -1,15 +1,15 @@
 """The verb `label`: people are shown pictures, and their answers become an evasion curve."""
 
 import json
-import sys
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from advrisk.cli import complain
 from advrisk.cli.options import RunFolder
 from advrisk.core.errors import RunError
-from advrisk.core.names import counted
+from advrisk.core.names import counted, visible_line
 from advrisk.core.traits import Norm
 
 if TYPE_CHECKING:
@@ -197,15 +197,15 @@ def _print_lines(found: "Summary") -> None:
     if (half := found.half) is not None:
         print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
     for model, damage in found.damage.items():
-        print(f"damage of {model}: {damage.in_percent()}")
+        print(f"damage of {visible_line(model)}: {damage.in_percent()}")
     for model, share in found.monte_carlo.items():
         n = counted(share.n, "sample")
-        print(f"seen of {model}: {share.in_percent()} of {n} broken and unnoticed")
+        print(f"seen of {visible_line(model)}: {share.in_percent()} of {n} broken and unnoticed")
 
 
 def _warn(warnings: "Iterable[str]") -> None:
     for warning in warnings:
-        print(f"advrisk: {warning}", file=sys.stderr)
+        complain(warning)
 
 
 def _write_curve(folder: str, wishes: "Wishes", target: str) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from itertools import islice
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,18 @@ from advrisk.answers.store import AnswerStore
 Places = NDArray[np.int64]
 
 
-class _Column:
+_Number = TypeVar("_Number", np.int64, np.float64, np.bool_)
+
+
+class _Column(Generic[_Number]):
     """Numbers to which more are appended."""
 
-    def __init__(self, kind: type[np.generic]) -> None:
-        self._held, self._n = np.zeros(64, kind), 0
+    def __init__(self, kind: type[_Number]) -> None:
+        self._held: NDArray[_Number] = np.zeros(64, kind)
+        self._n = 0
 
     @property
-    def values(self) -> NDArray[np.generic]:
+    def values(self) -> NDArray[_Number]:
         return self._held[: self._n]
 
     def append(self, value: float) -> None:
@@ -114,7 +119,7 @@ class History:
         """Trials of about a size that were not withdrawn, in their order; their samples and their pictures."""
         at = np.flatnonzero((np.abs(self._sizes.values - size) <= within) & ~self._withdrawn.values)
         at = at[np.argsort(self._ids.values[at], kind="stable")]
-        return at, self._sample.values[at].astype(np.int64), self._picture.values[at].astype(np.int64)
+        return at, self._sample.values[at], self._picture.values[at]
 
 
 class Seen:
@@ -199,7 +204,8 @@ class Seen:
         """Trials of others of about this size whose picture this labeller was never shown, nor its sample lately."""
         with self._history.lock:
             at, samples, pictures = self._history.about(size, within)
-            return at[(self._by_picture.of(pictures) == 0) & ~np.isin(samples, self.recent(recent))]
+            fit: Places = at[(self._by_picture.of(pictures) == 0) & ~np.isin(samples, self.recent(recent))]
+            return fit
 
     def shown(self, at: int) -> Shown:
         return self._history.shown[at]

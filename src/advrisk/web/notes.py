@@ -1,4 +1,4 @@
-"""What the server says of itself: each kind of message at once, then seldom and with a count, however often it comes."""
+"""What the server says of itself: each kind of message at once, then seldom and with a count."""
 
 import logging
 import sys

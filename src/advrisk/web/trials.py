@@ -133,7 +133,7 @@ def _in_turn(places: NDArray[np.intp], seen: NDArray[np.int64], rng: np.random.G
 
 def _least_seen(samples: Sequence[str], seen: Seen, rng: np.random.Generator) -> str:
     counts = seen.counts(samples)
-    return str(rng.choice([samples[place] for place in np.flatnonzero(counts == counts.min())]))
+    return str(rng.choice([samples[int(place)] for place in np.flatnonzero(counts == counts.min())]))
 
 
 def next_of_walk(pool: Pool, asking: Asking, seen: Seen) -> Shown | None:

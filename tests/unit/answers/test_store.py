@@ -231,7 +231,7 @@ def test_a_revoked_link_ends_at_once_for_every_process_and_can_be_renewed(
     assert store.invite("Ann", "c" * 64) == ann
     assert store.labeller("c" * 64) == ann
     assert store.was_revoked("a" * 64), "the old link does not come back"
-    with pytest.raises(NameRefusedError, match="no labeller is called 'Anne'; did you mean 'Ann'?"):
+    with pytest.raises(NameRefusedError, match="no labeller is called 'Anne'; did you mean 'Ann'"):
         store.revoke("Anne", "g" * 64)
 
 

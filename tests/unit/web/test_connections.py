@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from advrisk.answers.store import AnswerStore
 from advrisk.answers.records import default_url
+from advrisk.answers.store import AnswerStore
 from advrisk.core.errors import RunError
 from advrisk.web import connections
 from advrisk.web.connections import Connections, Limits, limits_here

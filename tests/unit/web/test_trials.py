@@ -32,7 +32,9 @@ def sequence(pool: Pool, asking: Asking, n: int, *, labeller: int = 1, others: t
     curve = fit_answers([], design=asking.design, plausible=pool.plausible, few=True)
     shown: list[Shown] = []
     for place in range(n):
-        one = next_shown(pool, asking, curve, labeller=labeller, place=place, seen=seen_by(pool, shown, others, labeller=labeller))
+        one = next_shown(
+            pool, asking, curve, labeller=labeller, place=place, seen=seen_by(pool, shown, others, labeller=labeller)
+        )
         if one is None:
             break
         shown.append(one)
@@ -101,7 +103,9 @@ def test_what_others_saw_is_often_shown_too(labelling: Labelling) -> None:
     alone = [at_size(pool, size, seen_by(pool, []), rng) == others[0] for _ in range(40)]
     assert sum(alike) > 12 > sum(alone)
     mine = [others[0], *[Shown(f"s{n}", 0.1) for n in range(20)]]
-    assert others[0] not in [at_size(pool, size, seen_by(pool, mine, others), rng) for _ in range(40)], "not to the same labeller"
+    assert others[0] not in [at_size(pool, size, seen_by(pool, mine, others), rng) for _ in range(40)], (
+        "not to the same labeller"
+    )
 
 
 def test_two_labellers_share_pictures(labelling: Labelling) -> None:
