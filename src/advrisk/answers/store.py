@@ -33,6 +33,7 @@ from advrisk.core.names import did_you_mean
 
 _LONGEST_NAME = 80
 _SHOWN = [field.name for field in fields(Shown)]
+_ANY_TRIAL = tables.trials.alias()
 _OF_ANSWER = (tables.answers.c.id.label("answer"), tables.answers.c.undone)
 
 
@@ -183,11 +184,12 @@ class AnswerStore:
         query = (
             sa.select(trial.c.labeller, trial.c.place, trial.c.withdrawn, *_OF_ANSWER)
             .select_from(labeller)
-            .join(trial, (trial.c.labeller == labeller.c.id) & (trial.c.place == _last_place(labeller.c.id)))
+            .outerjoin(trial, (trial.c.labeller == labeller.c.id) & (trial.c.place == _last_place(labeller.c.id)))
             .outerjoin(tables.answers, tables.answers.c.trial == trial.c.id)
-        )
+        )  # outer joins: with inner ones SQLite would go through all trials to find their labellers
         with self._reading() as connection:
-            return [(row.labeller, row.place, _state(row)) for row in connection.execute(query)]
+            rows = connection.execute(query).all()
+        return [(row.labeller, row.place, _state(row)) for row in rows if row.labeller is not None]
 
     def trials_from(self, labeller: int, place: int) -> list[TrialRow]:
         """The trials of a labeller from this place on, in order."""
@@ -357,8 +359,7 @@ def _lock_labeller(connection: sa.Connection, labeller: int) -> None:
 
 def _last_place(labeller: Any) -> Any:
     """The place of a labeller's last trial, which the index on labellers and places finds at once."""
-    trial = tables.trials.alias()
-    query = sa.select(sa.func.max(trial.c.place)).where(trial.c.labeller == labeller)
+    query = sa.select(sa.func.max(_ANY_TRIAL.c.place)).where(_ANY_TRIAL.c.labeller == labeller)
     return query.correlate(tables.labellers).scalar_subquery()
 
 

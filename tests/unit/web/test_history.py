@@ -190,6 +190,36 @@ def test_trials_that_are_read_out_of_order_are_chosen_from_in_their_order() -> N
     assert found[0] == found[1] == [row.shown for row in rows]
 
 
+def test_no_query_of_a_question_goes_through_all_trials_or_answers(labelling: Labelling) -> None:
+    """Nor through all of one labeller: every table but that of labellers is searched by an index."""
+    asked: list[tuple[str, object]] = []
+    engine = labelling.store._engine
+    ann = labelling.store.invite("Ann", "a" * 64)
+    labelling.current_chooser()  # goes through all answers; on a server in the background
+
+    def noted(_connection, _cursor, statement, given, _context, _many) -> None:
+        asked.append((statement, given))
+
+    sa.event.listen(engine, "before_cursor_execute", noted)
+    for _ in range(3):
+        trial = labelling.question(ann, Asking("yes-no"))
+        assert trial is not None
+        labelling.store.put_seen(trial.id)
+        labelling.store.put_answer(ann.id, trial.nonce, "changed")
+        labelling.store.can_undo(ann.id)
+        labelling.store.labeller("a" * 64)
+    sa.event.remove(engine, "before_cursor_execute", noted)
+    with labelling.store._reading() as connection:
+        plans = [
+            f"{statement}: {row[3]}"
+            for statement, given in asked
+            if statement.startswith("SELECT")
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given)
+        ]
+    assert len(plans) > 20
+    assert not [plan for plan in plans if "SCAN advrisk_trials" in plan or "SCAN advrisk_answers" in plan]
+
+
 @pytest.mark.parametrize("n", [400, 6400])
 def test_a_question_reads_only_what_is_new(labelling: Labelling, n: int, tmp_path: Path) -> None:
     """However much was shown: a row for each labeller, and those of the labeller who went on."""
