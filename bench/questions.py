@@ -7,7 +7,6 @@ then one more answers twenty questions over HTTP, as the page does. A wait lasts
 meanwhile the server fits the curve to all answers. The work is the processor time of a question and its answer alone.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -79,7 +78,7 @@ def _fill(labelling: Labelling, n: int) -> None:
 def _served(run: Path) -> Iterator[str]:
     """The operator's link of a server."""
     command = [sys.executable, "-m", "advrisk", "label", str(run), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as server:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = re.fullmatch(r"Operator's page: (.*)\n", server.stdout.readline())
         assert found

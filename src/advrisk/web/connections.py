@@ -23,6 +23,7 @@ from advrisk.web.notes import Notes
 RESERVED = 64  # descriptors for the database, pictures and files that are written
 _FEWEST = 16  # connections; with fewer there is no point in serving
 _SWEEP_S = 1.0
+_PAUSE_S = 0.02  # before another attempt, where others hold what is needed to take a connection
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -53,8 +54,15 @@ def limits_here() -> Limits:
 class Connections:
     """Those that are open. All is done in the thread of the event loop."""
 
-    def __init__(self, limits: Limits, notes: Notes, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.limits, self._notes, self._clock = limits, notes, clock
+    def __init__(
+        self,
+        limits: Limits,
+        notes: Notes,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.limits, self._notes, self._clock, self._pause = limits, notes, clock, pause
         self._since: dict[TimedProtocol, float] = {}  # when it began, or had its last reply
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._sweeping = False
@@ -97,7 +105,8 @@ class Connections:
     def accept(self, take: Callable[[], tuple[socket.socket, Any]]) -> tuple[socket.socket, Any]:
         """The next connection, once there is room for it; BlockingIOError: not now."""
         if self.n_open >= self.limits.most:
-            self._make_room(take)
+            if not self._close_waiting() and self.n_open <= len(self._since):  # none has yet to begin, or to end
+                self._refuse(take)
             raise BlockingIOError
         try:
             taken = take()
@@ -105,27 +114,26 @@ class Connections:
             raise BlockingIOError from None
         except OSError as error:  # the event loop would say so of every attempt
             self._notes.add(f"connections cannot be taken: {error.strerror}", kind=f"accept: {error.errno}")
-            self._make_room(None)
+            if not self._close_waiting():
+                self._pause(_PAUSE_S)  # or the loop would try again without end
             raise BlockingIOError from None
         self._sockets.add(taken[0])
         return taken
 
-    def _make_room(self, take: Callable[[], tuple[socket.socket, Any]] | None) -> None:
-        """Close the connection that has waited longest; if all are at work, refuse the next one."""
+    def _close_waiting(self) -> bool:
+        """Close the connection that has waited longest, if any waits."""
         waiting = [one for one in self._since if one.waiting]
         if waiting:
             first = min(waiting, key=lambda one: (one.was_answered, self._since[one]))
             self._close(first, "connections made room for others: there are too many")
-        elif take is not None and self.n_open <= len(self._since):  # none has yet to begin, or to end
-            _refuse(take)
-            self._notes.add(f"connections were refused: {self.limits.most} are being answered")
+        return bool(waiting)
 
-
-def _refuse(take: Callable[[], tuple[socket.socket, Any]]) -> None:
-    refused, _ = take()
-    with refused:
-        refused.setblocking(False)
-        refused.send(_BUSY)
+    def _refuse(self, take: Callable[[], tuple[socket.socket, Any]]) -> None:
+        refused, _ = take()
+        with refused:
+            refused.setblocking(False)
+            refused.send(_BUSY)
+        self._notes.add(f"connections were refused: {self.limits.most} are being answered")
 
 
 class Listening(socket.socket):

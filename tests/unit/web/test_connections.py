@@ -179,7 +179,8 @@ def test_a_shortage_of_descriptors_is_noted_once_with_a_count() -> None:
     written: list[str] = []
     time_now = [0.0]
     notes = Notes(write=written.append, clock=lambda: time_now[0])
-    limited = Connections(Limits(most=5), notes)
+    pauses: list[float] = []
+    limited = Connections(Limits(most=5), notes, pause=pauses.append)
 
     def take() -> Any:
         raise OSError(24, "Too many open files")
@@ -188,6 +189,7 @@ def test_a_shortage_of_descriptors_is_noted_once_with_a_count() -> None:
         with pytest.raises(BlockingIOError):
             limited.accept(take)
     assert written == ["connections cannot be taken: Too many open files"]
+    assert len(pauses) == 2000, "nor is the processor kept busy"
     time_now[0] = 61.0
     with pytest.raises(BlockingIOError):
         limited.accept(take)
