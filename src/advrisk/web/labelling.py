@@ -73,11 +73,16 @@ class Labelling:
 
     def start(self) -> None:
         """Keep up with the answers from now on; the summary takes longer and must not delay the questions."""
-        work = {"advrisk-chooser": self.current_chooser, "advrisk-summary": self.current_summary}
+        work = {"advrisk-chooser": self._get_ready, "advrisk-summary": self.current_summary}
         self._background = tuple(Background(task, name) for name, task in work.items())
         for task in self._background:
             task.start()
             task.notice()
+
+    def _get_ready(self) -> None:
+        """Know what was shown, and the curve, before somebody asks."""
+        self._history.update(self.store)
+        self.current_chooser()
 
     def stop(self) -> None:
         for task in self._background:
