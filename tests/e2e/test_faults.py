@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -325,3 +326,40 @@ def test_a_changed_sample_is_refused(study: Study_, tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x=x, y=y)
     with pytest.raises(LedgerError, match="changed since this run began"):
         Study.from_dict(study).run(tmp_path / "run")
+
+
+def test_workers_of_a_killed_driver_end_within_a_cell(bad_study: Study_, tmp_path: Path) -> None:
+    """They hold the other end of a pipe: that nobody does any more shows that they have ended."""
+    bad_study["arms"] = [{"attack": "hangs-in-a-pass", "norm": "linf", "eps": 0.1}]
+    bad_study["shard"] = 16
+    (tmp_path / "study.json").write_text(json.dumps(bad_study))
+    begun, held = os.pipe()
+    hang = f"def hangs_in_a_pass(probe):\n    os.write({held}, b'x')"
+    module = (tmp_path / "bad_parts.py").read_text().replace("def hangs_in_a_pass(probe):", hang)
+    (tmp_path / "bad_parts.py").write_text(module)
+    code = (
+        "import json, subprocess; from functools import partial; from advrisk import Study; "
+        "from advrisk.run.executors import local; start = subprocess.Popen; "
+        f"local.subprocess.Popen = lambda *a, pass_fds=(), **k: start(*a, pass_fds=[*pass_fds, {held}], **k); "
+        "Study.from_dict(json.load(open('study.json'))).run('run', workers=2)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    driver = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, pass_fds=[held], env=environment, stderr=subprocess.DEVNULL
+    )
+    os.close(held)
+    try:
+        assert _read(begun, 120) + _read(begun, 120) == b"xx", "both workers are within a cell"
+        driver.kill()
+        driver.wait()
+        assert _read(begun, 10) == b"", "a worker is still there"
+    finally:
+        driver.kill()
+        driver.wait()
+        os.close(begun)
+
+
+def _read(handle: int, within_s: float) -> bytes | None:
+    """A byte, nothing if nobody can write any more, None if neither came in time."""
+    readable, _, _ = select.select([handle], [], [], within_s)
+    return os.read(handle, 1) if readable else None

@@ -24,7 +24,7 @@ DRIVER = "ADVRISK_FAULTS_DRIVER"  # the variable that tells which process is the
 END_S = 300.0  # a command that takes longer hangs
 GRACE_S = 1.0  # in place of ten seconds, that a hanging cell is given beyond its limit
 START_S = 20.0  # in place of ten minutes, that a worker is given to load its material
-VANISH_S = 15.0  # workers of a killed driver finish their cell, then notice
+VANISH_S = 15.0  # workers of a killed driver end at once; those on Ray finish their cell
 
 Prepare = Callable[[], None]
 

@@ -12,6 +12,7 @@ from advrisk.ledger.layout import ANSWERS_FILE
 
 Design = Literal["yes-no", "side-by-side", "forced-choice"]
 Trials = Literal["adaptive", "random"]
+State = Literal["open", "stands", "undone", "withdrawn"]
 DESIGNS: tuple[Design, ...] = get_args(Design)
 
 CHANGED, UNCHANGED = "changed", "unchanged"  # the words of an answer to one picture
@@ -72,6 +73,17 @@ class LabellingTrial:
     shown: Shown
     seen: float | None  # when the picture was first sent, in seconds since 1970
     again: bool  # whether it repeats a trial whose answer was taken back
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """A trial and what became of it: its answer is awaited, stands or was taken back, or it was given up."""
+
+    id: int
+    labeller: int
+    place: int
+    shown: Shown
+    state: State
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,17 @@ from advrisk.answers.records import (
     LabellingTrial,
     NameRefusedError,
     Shown,
+    State,
+    TrialRow,
     undetected,
 )
 from advrisk.core.errors import LedgerError
+from advrisk.core.names import did_you_mean
 
 _LONGEST_NAME = 80
 _SHOWN = [field.name for field in fields(Shown)]
+_ANY_TRIAL = tables.trials.alias()
+_OF_ANSWER = (tables.answers.c.id.label("answer"), tables.answers.c.undone)
 
 
 class AnswerStore:
@@ -65,6 +70,7 @@ class AnswerStore:
         """Write down what the answers will be about, or refuse if something else was asked already."""
         with self._writing() as connection:
             _lock_settings(connection)
+            tables.revoked.create(connection, checkfirst=True)
             held = _settings(connection)
             if held is not None and _has_trials(connection):
                 held.refuse_unlike(given, self.where)
@@ -133,6 +139,27 @@ class AnswerStore:
             ).first()
         return None if row is None else Labeller(*row)
 
+    def revoke(self, name: str, unused_hash: str) -> Labeller:
+        """End the link of a labeller, who gets this hash, of a token that nobody has, until invited again."""
+        named, table = " ".join(name.split()), tables.labellers
+        with self._writing() as connection:
+            row = connection.execute(sa.select(table).where(table.c.name == named).with_for_update()).first()
+            if row is None:
+                names = connection.scalars(sa.select(table.c.name)).all()
+                raise NameRefusedError(f"{self.where}: no labeller is called {named!r}; {did_you_mean(named, names)}")
+            connection.execute(
+                tables.revoked.insert().values(token_hash=row.token_hash, labeller=row.id, time=time.time())
+            )
+            connection.execute(table.update().where(table.c.id == row.id).values(token_hash=unused_hash))
+            return Labeller(row.id, named)
+
+    def was_revoked(self, token_hash: str) -> bool:
+        """Whether a link with this hash was ended by name."""
+        table = tables.revoked
+        with self._reading() as connection:
+            query = sa.select(table.c.token_hash).where(table.c.token_hash == token_hash)
+            return connection.scalar(query) is not None
+
     def labellers(self) -> list[Labeller]:
         table = tables.labellers
         with self._reading() as connection:
@@ -150,6 +177,32 @@ class AnswerStore:
         """How many places are taken, also by questions that were withdrawn."""
         with self._reading() as connection:
             return _n_trials(connection, labeller)
+
+    def last_trials(self) -> list[tuple[int, int, State]]:
+        """Of each labeller who was asked something: the place of the last trial, and what became of it."""
+        trial, labeller = tables.trials, tables.labellers
+        query = (
+            sa.select(trial.c.labeller, trial.c.place, trial.c.withdrawn, *_OF_ANSWER)
+            .select_from(labeller)
+            .outerjoin(trial, (trial.c.labeller == labeller.c.id) & (trial.c.place == _last_place(labeller.c.id)))
+            .outerjoin(tables.answers, tables.answers.c.trial == trial.c.id)
+        )  # outer joins: with inner ones SQLite would go through all trials to find their labellers
+        with self._reading() as connection:
+            rows = connection.execute(query).all()
+        return [(row.labeller, row.place, _state(row)) for row in rows if row.labeller is not None]
+
+    def trials_from(self, labeller: int, place: int) -> list[TrialRow]:
+        """The trials of a labeller from this place on, in order."""
+        trial = tables.trials
+        query = (
+            sa.select(trial, *_OF_ANSWER)
+            .outerjoin(tables.answers, tables.answers.c.trial == trial.c.id)
+            .where(trial.c.labeller == labeller, trial.c.place >= place)
+            .order_by(trial.c.place)
+        )
+        with self._reading() as connection:
+            rows = connection.execute(query).all()
+        return [TrialRow(row.id, labeller, row.place, _shown(row), _state(row)) for row in rows]
 
     def put_trial(self, labeller: int, place: int, nonce: str, shown: Shown) -> LabellingTrial:
         """Ask a labeller something; if another process has done so meanwhile, its question stands."""
@@ -187,15 +240,6 @@ class AnswerStore:
         with self._writing() as connection:
             connection.execute(table.update().where(table.c.id == trial).values(withdrawn=True))
 
-    def shown_to(self, labeller: int | None = None) -> list[Shown]:
-        """What was shown to a labeller, or to all, and not withdrawn; in order."""
-        table = tables.trials
-        query = sa.select(*[table.c[name] for name in _SHOWN]).where(~table.c.withdrawn).order_by(table.c.id)
-        if labeller is not None:
-            query = query.where(table.c.labeller == labeller)
-        with self._reading() as connection:
-            return [Shown(**row) for row in connection.execute(query).mappings()]
-
     # Answers
 
     def put_answer(self, labeller: int, nonce: str, said: str) -> None:
@@ -224,13 +268,7 @@ class AnswerStore:
         with self._writing() as connection:
             _lock_labeller(connection, labeller)
             held = _open_trial(connection, labeller)
-            last = connection.execute(
-                sa.select(trial, answer.c.id.label("answer"), answer.c.time)
-                .join(answer, answer.c.trial == trial.c.id)
-                .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
-                .order_by(trial.c.place.desc())
-                .limit(1)
-            ).first()
+            last = _last_answered(connection, labeller)
             if last is None or (held is not None and held.again):
                 raise AnswerRefusedError("there is no answer to take back; only the last one can be")
             connection.execute(answer.update().where(answer.c.id == last.answer).values(undone=time.time()))
@@ -244,21 +282,7 @@ class AnswerStore:
         """Whether the last answer of a labeller could be taken back."""
         with self._reading() as connection:
             held = _open_trial(connection, labeller)
-        return self.n_answers(labeller) > 0 and not (held is not None and held.again)
-
-    def n_answers(self, labeller: int, *, walk: str | None = None) -> int:
-        """How many answers of a labeller stand; with `walk`, those to the walk through this model's samples."""
-        trial, answer = tables.trials, tables.answers
-        query = (
-            sa.select(sa.func.count())
-            .select_from(trial)
-            .join(answer, answer.c.trial == trial.c.id)
-            .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
-        )
-        if walk is not None:
-            query = query.where(trial.c.trials == "random", trial.c.model == walk, ~trial.c.catch)
-        with self._reading() as connection:
-            return int(connection.execute(query).scalar_one())
+            return not (held is not None and held.again) and _last_answered(connection, labeller) is not None
 
     def revision(self) -> tuple[int, int]:
         """Changes whenever an answer is given or taken back."""
@@ -333,21 +357,40 @@ def _lock_labeller(connection: sa.Connection, labeller: int) -> None:
     connection.execute(sa.select(tables.labellers.c.id).where(tables.labellers.c.id == labeller).with_for_update())
 
 
+def _last_place(labeller: Any) -> Any:
+    """The place of a labeller's last trial, which the index on labellers and places finds at once."""
+    query = sa.select(sa.func.max(_ANY_TRIAL.c.place)).where(_ANY_TRIAL.c.labeller == labeller)
+    return query.correlate(tables.labellers).scalar_subquery()
+
+
 def _n_trials(connection: sa.Connection, labeller: int) -> int:
-    table = tables.trials
-    return int(connection.execute(sa.select(sa.func.count()).where(table.c.labeller == labeller)).scalar_one())
+    """Places are counted up from 0."""
+    last = connection.scalar(sa.select(_last_place(labeller)))
+    return 0 if last is None else int(last) + 1
 
 
 def _open_trial(connection: sa.Connection, labeller: int) -> LabellingTrial | None:
+    """Only the last trial can be open: nothing is asked before it is answered or withdrawn."""
     trial, answer = tables.trials, tables.answers
     row = connection.execute(
         sa.select(trial)
         .outerjoin(answer, answer.c.trial == trial.c.id)
-        .where(trial.c.labeller == labeller, ~trial.c.withdrawn, answer.c.id.is_(None))
+        .where(trial.c.labeller == labeller, trial.c.place == _last_place(labeller))
+        .where(~trial.c.withdrawn, answer.c.id.is_(None))
+    ).first()
+    return None if row is None else _trial(row)
+
+
+def _last_answered(connection: sa.Connection, labeller: int) -> Any:
+    """The last trial of a labeller whose answer stands, with that answer."""
+    trial, answer = tables.trials, tables.answers
+    return connection.execute(
+        sa.select(trial, answer.c.id.label("answer"), answer.c.time)
+        .join(answer, answer.c.trial == trial.c.id)
+        .where(trial.c.labeller == labeller, answer.c.undone.is_(None))
         .order_by(trial.c.place.desc())
         .limit(1)
     ).first()
-    return None if row is None else _trial(row)
 
 
 def _insert_trial(
@@ -367,8 +410,17 @@ def _insert_trial(
 
 
 def _trial(row: Any) -> LabellingTrial:
-    shown = Shown(**{name: getattr(row, name) for name in _SHOWN})
-    return LabellingTrial(row.id, row.labeller, row.place, row.nonce, shown, row.seen, row.again)
+    return LabellingTrial(row.id, row.labeller, row.place, row.nonce, _shown(row), row.seen, row.again)
+
+
+def _shown(row: Any) -> Shown:
+    return Shown(**{name: getattr(row, name) for name in _SHOWN})
+
+
+def _state(row: Any) -> State:
+    if row.answer is not None:
+        return "stands" if row.undone is None else "undone"
+    return "withdrawn" if row.withdrawn else "open"
 
 
 def _answer(row: Any, settings: LabellingSettings) -> Answer:

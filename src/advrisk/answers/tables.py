@@ -71,6 +71,14 @@ answers = sa.Table(
     sa.Column("undone", sa.Float(53)),  # when it was taken back
 )
 
+revoked = sa.Table(  # links that were ended by name; databases of older programs get it when they are served again
+    "advrisk_revoked",
+    metadata,
+    sa.Column("token_hash", sa.String(64), primary_key=True),
+    sa.Column("labeller", sa.ForeignKey(labellers.c.id), nullable=False),
+    sa.Column("time", sa.Float(53), nullable=False),
+)
+
 _CREATION_LOCK = 0x6164_7672  # PostgreSQL: one process makes the tables
 
 

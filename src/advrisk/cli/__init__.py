@@ -8,9 +8,11 @@ what is printed has gone (`| head`).
 import os
 import sys
 import traceback
+from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
 from advrisk.core.errors import AdvriskError
+from advrisk.core.names import visible
 from advrisk.core.shortage import shortage
 
 DONE, FAILED, MISTAKE, ERROR_ROWS, UNDECIDED, INTERNAL, INTERRUPTED, UNREAD = 0, 1, 2, 3, 4, 70, 130, 141
@@ -44,10 +46,38 @@ class _Printed:
         return getattr(self.stream, name)
 
 
+class _Visible:
+    """A stream for people: what would steer their terminal is written out, whoever prints it.
+
+    A return at the beginning of what is written stays: programs that users bring show their progress by it. Rich has
+    codes of its own and writes past this; `render.terminal.Terminal` is the place for what it writes.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        begin = "\r" if text.startswith("\r") else ""
+        self.rich_proxied_file.write(begin + visible(text.removeprefix("\r")))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+def complain(text: object) -> None:
+    """Write a message to standard error; lines after its first are indented: none passes for another message."""
+    print("advrisk: " + visible(str(text)).replace("\n", "\n  "), file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Entry point: errors that the user can put right are printed without a traceback."""
-    printed = _Printed(sys.stdout)
-    sys.stdout = cast(TextIO, printed)
+    printed, errors = _Printed(sys.stdout), sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, _Visible(stream)) for stream in (cast(TextIO, printed), errors))
     try:
         code = _done(printed)
         if printed.fault is None:
@@ -56,7 +86,7 @@ def main() -> None:
         if printed.fault is None:  # of nothing that was printed
             raise
     finally:
-        sys.stdout = printed.stream
+        sys.stdout, sys.stderr = printed.stream, errors
     if printed.fault is not None:
         code = _unwritten(printed.fault)
     sys.exit(code)
@@ -71,19 +101,19 @@ def _done(printed: _Printed) -> Any:
     except SystemExit as ended:  # as all commands do
         return ended.code
     except AdvriskError as error:
-        print(f"advrisk: {error}", file=sys.stderr)
+        complain(error)
         return MISTAKE
     except KeyboardInterrupt:
-        print("advrisk: interrupted", file=sys.stderr)
+        complain("interrupted")
         return INTERRUPTED
     except Exception as error:  # Python would end with 1, which answers a question here: a gate fails
         if error is printed.fault:
             raise
         if message := shortage(error):
-            print(f"advrisk: {message}", file=sys.stderr)
+            complain(message)
             return MISTAKE
         traceback.print_exc()
-        print("advrisk: an error of advrisk itself; please report it with the lines above", file=sys.stderr)
+        complain("an error of advrisk itself; please report it with the lines above")
         return INTERNAL
     return DONE
 
@@ -94,5 +124,5 @@ def _unwritten(fault: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(fault, BrokenPipeError):
         return UNREAD
-    print(f"advrisk: standard output cannot be written: {fault.strerror}", file=sys.stderr)
+    complain(f"standard output cannot be written: {fault.strerror}")
     return MISTAKE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
-from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED
+from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED, complain
 from advrisk.cli.certify import certify, verify
 from advrisk.cli.ended import Ending, print_json, remaining, time_limit
 from advrisk.cli.evasion import evasion
@@ -35,7 +35,7 @@ from advrisk.cli.reporting import report
 from advrisk.cli.selecting import select
 from advrisk.cli.show.app import show_app
 from advrisk.core.errors import RiskError, StudyError
-from advrisk.core.names import counted
+from advrisk.core.names import counted, visible_line
 from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
 
@@ -169,7 +169,7 @@ def train(
     from advrisk import api
 
     def on_epoch(model: str, epoch: int, epochs: int, loss: float) -> None:
-        print(f"{model}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
+        print(f"{visible_line(model)}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
 
     for model in api.train(recipe, out, only=only, again=again, on_epoch=on_epoch):
         accuracy = (
@@ -216,7 +216,7 @@ def run(
         plan = loaded.dry_run(folder, **given)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_sections(dry_run_sections(plan))
         for doubt in [*loaded.doubts(), *plan.doubts]:
-            print(f"advrisk: {doubt}", file=sys.stderr)
+            complain(doubt)
         return
     options: dict[str, Any] = {
         "workers": workers,
@@ -259,7 +259,7 @@ def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: boo
     from advrisk.report.records import damage_record
 
     for doubt in study.doubts():
-        print(f"advrisk: {doubt}", file=sys.stderr)
+        complain(doubt)
     ending = Ending(study_file, folder, options)
     try:
         # What a user's factory prints is no part of our output.
@@ -294,7 +294,7 @@ def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: boo
             print_json(lead.as_dict() | facts | {"unanswered": str(error)})
         else:
             tell_stopped(state.stopped)
-            print("\n".join(lead.sentences))
+            print("\n".join(map(visible_line, lead.sentences)))
     if study.spec.assess.certificate and not as_json:
         print_certified(done)
     if not as_json:

@@ -9,7 +9,7 @@ import typer
 from advrisk.cli import DONE, FAILED
 from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, RunFolder
-from advrisk.core.names import counted
+from advrisk.core.names import counted, visible_line
 
 if TYPE_CHECKING:
     from advrisk.ledger.maintenance.checking import Inspection
@@ -54,11 +54,10 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
 
 
 def _print_check(found: "Inspection", folder: str, repaired: bool) -> None:
-    from rich.console import Console
 
-    from advrisk.render.terminal import indented
+    from advrisk.render.terminal import Terminal, indented
 
-    console = Console()
+    console = Terminal()
     for line in _check_lines(found, folder, repaired):
         indented(console, line, by=0)
 
@@ -134,13 +133,13 @@ def _print_diff(found: "LedgerDiff", one: str, other: str) -> None:
     for part in found.tables:
         for folder, only in ((one, part.only_one), (other, part.only_other)):
             if only.n:
-                print(f"{part.table}: {only.n} only in {folder}, as {only.shown}")
+                print(f"{part.table}: {only.n} only in {folder}, as {visible_line(only.shown)}")
         for folder, more in ((one, part.more_one), (other, part.more_other)):
             if more.n:
-                print(f"{part.table}: {more.n} more often in {folder}, as {more.shown}")
+                print(f"{part.table}: {more.n} more often in {folder}, as {visible_line(more.shown)}")
         if part.differ.n:
             columns = ", ".join(f"{name} ({n})" for name, n in part.columns.items())
-            print(f"{part.table}: {part.differ.n} differ, as {part.differ.shown}; in {columns}")
+            print(f"{part.table}: {part.differ.n} differ, as {visible_line(part.differ.shown)}; in {columns}")
     print("equal" if found.equal else "different")
 
 
@@ -168,4 +167,4 @@ def merge(
         f"{counted(done.n_inputs, 'file')} of inputs copied"
     )
     for sentence in done.notes:
-        print(sentence)
+        print(visible_line(sentence))

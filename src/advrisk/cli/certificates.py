@@ -2,13 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.core.plain import json_text
-from advrisk.render.terminal import indented
+from advrisk.render.terminal import Terminal, indented
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 def print_certified(run: "Run") -> None:
     """What is certified of each model, in a sentence; or why nothing can be said."""
-    console = Console()
+    console = Terminal()
     try:
         sentences = certificate_headlines(run.certificate())
     except RiskError as error:
@@ -32,10 +30,10 @@ def print_written(written: "list[WrittenCertificate]", *, as_json: bool) -> None
     if as_json:
         print(json_text([_summary(one) for one in written]))
         return
-    console = Console()
+    console = Terminal()
     for one in written:
         claim = one.content["claim"]
-        console.print(claim["headline"], style="bold", markup=False, highlight=False)
+        console.print(claim["headline"], style="bold")
         indented(console, claim["text"], by=2)
         for of_list in one.content["lists"]:
             if of_list["would_take"]:
@@ -65,10 +63,10 @@ def print_verification(found: "Verification", says: str | None, *, what: str, as
     if as_json:
         print(json_text(found.as_dict() | {"says": says}))
         return
-    console = Console()
+    console = Terminal()
     if found.holds:
-        console.print(f"Nothing is wrong with it. It says: {says}", style="bold", markup=False, highlight=False)
+        console.print(f"Nothing is wrong with it. It says: {says}", style="bold")
     else:
-        console.print(f"Do not trust this {what}.", style="bold red", markup=False, highlight=False)
+        console.print(f"Do not trust this {what}.", style="bold red")
     for sentence in (*found.problems, *found.held, *found.notes):
         indented(console, f"· {sentence}", by=0)

@@ -10,7 +10,7 @@ from advrisk.assess.damage.sections import sections
 from advrisk.assess.indicators.words import loss_interval, short_verdict
 from advrisk.core.names import counted
 from advrisk.core.sections import Column, Headline, Table
-from advrisk.render.terminal import indented, print_sections
+from advrisk.render.terminal import Terminal, indented, print_sections
 
 if TYPE_CHECKING:
     from advrisk.api.evasion import FittedEvasion
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 def print_damage(found: "DamageAssessment", said: Sequence[str] = (), *, details: bool = False) -> None:
     """The headline (or what is said instead), the models at a glance, and what to make of it."""
-    console = Console()
+    console = Terminal()
     print_headlines(console, said or [headline(found)])
     _print_rest(console, found, details=details)
 
 
 def print_selection(found: "Selection", *, details: bool = False) -> None:
     """What the evidence names, and the risks and the damage that it rests on."""
-    console = Console()
+    console = Terminal()
     print_headlines(console, found.headlines)
     for result in found.scenarios:
         print_risks(console, result)
@@ -60,7 +60,7 @@ def print_risks(console: Console, result: "ScenarioResult") -> None:
 
 def print_evasion(found: "FittedEvasion", out: str | None) -> None:
     """The curve at some sizes, and what is to be known of it."""
-    console = Console()
+    console = Terminal()
     columns = (Column(f"size ({found.norm})" if found.norm else "size"), Column("goes undetected", "share"))
     rows = tuple((f"{size:.4g}", value) for size, value in found.values)
     print_sections([Table("Evasion curve", columns, rows)], console)

@@ -29,12 +29,11 @@ def evidence(
 
     Example: advrisk evidence runs/signs --out signs-evidence.zip --sign key.pem
     """
-    from rich.console import Console
 
     from advrisk.api import Run
     from advrisk.api.evidence.files import MANIFEST, open_pack
     from advrisk.api.evidence.pack import INDEX, INDEX_PAGE
-    from advrisk.render.terminal import indented
+    from advrisk.render.terminal import Terminal, indented
 
     target = Run.open(folder).evidence(out, key=sign)
     place = str(out or target)
@@ -49,10 +48,10 @@ def evidence(
             )
         )
         return
-    console = Console()
+    console = Terminal()
     for caution in index["cautions"]:
-        console.print(caution, style="bold yellow", markup=False, highlight=False)
-    console.print(index["summary"]["text"], style="bold", markup=False, highlight=False)
+        console.print(caution, style="bold yellow")
+    console.print(index["summary"]["text"], style="bold")
     for text in index["texts"]:
         degrees = [clause["degree"] for clause in text["clauses"]]
         told = ", ".join(f"{degree} {degrees.count(degree)}" for degree in index["degrees"])

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from rich.console import Console
-
 from advrisk.api import Run
 from advrisk.cli.damage import print_damage, print_selection
 from advrisk.cli.lines import print_part, show_result
 from advrisk.core.plain import json_text
 from advrisk.core.sections import Table
-from advrisk.render.terminal import indented, print_sections
+from advrisk.render.terminal import Terminal, indented, print_sections
 
 Rows = list[dict[str, Any]]
 
@@ -22,7 +20,9 @@ def show_damage(run: Run, *, details: bool, out_csv: str | None, as_json: bool) 
     if chosen.damage is None and chosen.scenarios and out_csv is None:  # corruptions alone
         print(json_text(chosen.as_dict() | about)) if as_json else print_selection(chosen, details=details)
         if not as_json:
-            indented(Console(), "· Damage needs attacks with a norm; the study's own question is answered above.", by=0)
+            indented(
+                Terminal(), "· Damage needs attacks with a norm; the study's own question is answered above.", by=0
+            )
         return
     found = chosen.damage or run.damage()  # which says why there is none
     show_result(

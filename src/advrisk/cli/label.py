@@ -1,15 +1,15 @@
 """The verb `label`: people are shown pictures, and their answers become an evasion curve."""
 
 import json
-import sys
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from advrisk.cli import complain
 from advrisk.cli.options import RunFolder
 from advrisk.core.errors import RunError
-from advrisk.core.names import counted
+from advrisk.core.names import counted, visible_line
 from advrisk.core.traits import Norm
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ def label(
     invite: Annotated[
         str | None, typer.Option(metavar="NAME", help="Print a link for this labeller, and do nothing else.")
     ] = None,
+    revoke: Annotated[
+        str | None, typer.Option(metavar="NAME", help="End the link of this labeller, and do nothing else.")
+    ] = None,
     summary: Annotated[
         bool, typer.Option("--summary", help="Print what the answers say, and do nothing else.")
     ] = False,
@@ -78,8 +81,8 @@ def label(
     from advrisk.ledger.sync.remote import url_of
     from advrisk.web.labelling import Wishes
 
-    if sum((invite is not None, summary, fit is not None)) > 1:
-        raise RunError("--invite, --summary and --fit are different things to do; say one of them")
+    if sum((invite is not None, revoke is not None, summary, fit is not None)) > 1:
+        raise RunError("--invite, --revoke, --summary and --fit are different things to do; say one of them")
     if as_json and not summary:
         raise RunError("--json prints a summary for machines: say --summary, too")
     if answers is None and (url := url_of(folder)):
@@ -89,6 +92,8 @@ def label(
         _print_summary(folder, wishes, as_json=as_json)
     elif fit is not None:
         _write_curve(folder, wishes, fit)
+    elif revoke is not None:
+        _revoke(folder, wishes, revoke)
     else:
         from advrisk.web.serve import Place, checked_public
         from advrisk.web.trials import Asking
@@ -154,6 +159,19 @@ def _invite(folder: str, wishes: "Wishes", name: str, place: "Place") -> None:
         print(f"{said or opened.store.link_base()}/l/{opened.invite(name)}")
 
 
+def _revoke(folder: str, wishes: "Wishes", name: str) -> None:
+    from advrisk.answers.tables import NoAnswersError
+    from advrisk.web.labelling import open_labelling
+
+    def ready(_settings: "LabellingSettings", _pool: "Pool", store: "AnswerStore | None") -> None:
+        if store is None:
+            raise NoAnswersError(f"{folder}: nobody was invited yet; `advrisk label {folder} --invite NAME` does")
+
+    with open_labelling(folder, wishes, create=True, ready=ready) as opened:
+        opened.revoke(name)
+    print(f"The link of {name!r} has ended; all answers are kept. --invite makes a new link.")
+
+
 def _print_summary(folder: str, wishes: "Wishes", *, as_json: bool) -> None:
     from advrisk.web.labelling import open_labelling
 
@@ -179,15 +197,15 @@ def _print_lines(found: "Summary") -> None:
     if (half := found.half) is not None:
         print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
     for model, damage in found.damage.items():
-        print(f"damage of {model}: {damage.in_percent()}")
+        print(f"damage of {visible_line(model)}: {damage.in_percent()}")
     for model, share in found.monte_carlo.items():
         n = counted(share.n, "sample")
-        print(f"seen of {model}: {share.in_percent()} of {n} broken and unnoticed")
+        print(f"seen of {visible_line(model)}: {share.in_percent()} of {n} broken and unnoticed")
 
 
 def _warn(warnings: "Iterable[str]") -> None:
     for warning in warnings:
-        print(f"advrisk: {warning}", file=sys.stderr)
+        complain(warning)
 
 
 def _write_curve(folder: str, wishes: "Wishes", target: str) -> None:

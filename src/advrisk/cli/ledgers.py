@@ -9,6 +9,7 @@ import typer
 from advrisk.cli import care
 from advrisk.cli.options import AsJson, RunFolder
 from advrisk.core.errors import StudyError
+from advrisk.core.names import visible_line
 from advrisk.core.traits import Norm
 
 ledger_app = typer.Typer(help="Check, compact, compare, merge or query ledgers.", no_args_is_help=True)
@@ -38,10 +39,10 @@ def import_(
         with writable_storage(folder, inputs=()) as storage:
             found = import_scores(source, storage)
         left_out = f", {found.n_left_out} of inputs that did not succeed left out" if found.n_left_out else ""
-        names = " and ".join(found.detectors)
+        names = " and ".join(map(visible_line, found.detectors))
         print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show detection {folder}")
         for sentence in incomplete(found, folder):
-            print(sentence, file=sys.stderr)
+            print(visible_line(sentence), file=sys.stderr)
         return
     with writable_storage(folder, inputs=()) as storage:
         n = import_outcomes(source, storage, norm=norm)

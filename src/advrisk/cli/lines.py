@@ -4,13 +4,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from advrisk.assess.built_in import QUESTIONS
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
-from advrisk.render.terminal import has_more, indented, print_sections
+from advrisk.render.terminal import Terminal, has_more, indented, print_sections
 from advrisk.report.answer import unfinished_words
 from advrisk.report.csv_files import write_rows
 
@@ -39,11 +37,11 @@ def show_finding(
     def show() -> None:
         state = run.status()
         if not state.done:
-            indented(Console(), unfinished_words(state.so_far), by=0)
+            indented(Terminal(), unfinished_words(state.so_far), by=0)
         sections = list(QUESTIONS[name].of_one(found))
         print_sections(sections, details=details)
         if not details and has_more(sections):
-            indented(Console(), "· --details shows every table and column.", by=0)
+            indented(Terminal(), "· --details shows every table and column.", by=0)
 
     show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
 
@@ -51,7 +49,7 @@ def show_finding(
 def print_part(run: "Run") -> None:
     """Which models and samples what follows is about, if not all."""
     for sentence in run.view.sentences():
-        indented(Console(), f"· {sentence}", by=0)
+        indented(Terminal(), f"· {sentence}", by=0)
 
 
 def show_result(

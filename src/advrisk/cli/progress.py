@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from advrisk.cli import complain
 from advrisk.core.numbers import percent_text
 
 if TYPE_CHECKING:
@@ -29,14 +30,15 @@ class ProgressLine:
 
     def __enter__(self) -> "ProgressLine":
         if sys.stderr.isatty() and not self._quiet:
-            from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn
+
+            from advrisk.render.terminal import Terminal
 
             self._bar = Progress(
                 TextColumn("{task.percentage:>3.0f}%"),
                 BarColumn(bar_width=None),
                 TextColumn("{task.description}"),
-                console=Console(stderr=True),
+                console=Terminal(stderr=True),
                 transient=True,
                 expand=True,
             )
@@ -48,7 +50,7 @@ class ProgressLine:
         """Show the state of the run, and once what is doubtful about it."""
         if self.last is None:
             for doubt in progress.doubts:
-                print(f"advrisk: {doubt}", file=sys.stderr, flush=True)
+                complain(doubt)
         self.last = progress
         if self._bar is not None:
             done, total = _done(progress)

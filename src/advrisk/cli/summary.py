@@ -13,7 +13,7 @@ from advrisk.cli.lines import print_part
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
 from advrisk.core.sections import Unanswered, result_of
-from advrisk.render.terminal import indented
+from advrisk.render.terminal import Terminal, indented
 from advrisk.report.records import headlines
 from advrisk.study.questions import title_of
 
@@ -54,7 +54,7 @@ def show_summary(run: "Run", folder: str, part: Options, *, as_json: bool) -> No
 
 def print_summary(run: "Run", found: "Findings", folder: str, part: Options) -> None:
     """What a run says for those who read no further, and where to read on."""
-    console, said = Console(), headlines(found)
+    console, said = Terminal(), headlines(found)
     if damage := result_of(found.damage):
         print_damage(damage, said)
     else:

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from advrisk.cli.progress import duration, short
 from advrisk.core.names import counted
 from advrisk.core.numbers import level_text
 from advrisk.core.sections import Column, Headline, Section, Table, Text
-from advrisk.render.terminal import indented
+from advrisk.render.terminal import Terminal, indented
 
 if TYPE_CHECKING:
     from advrisk.run.dry import DryRun
@@ -61,13 +59,13 @@ def _plain(value: Any) -> Any:
 
 def print_parts(described: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Registered parts with what they need and take."""
-    console = Console()
+    console = Terminal()
     for kind, parts in described.items():
         console.print(kind, style="bold")
         if not parts:
             indented(console, f"none yet; a package brings its own by the entry point advrisk.{kind}", by=2)
         for part in parts:
-            console.print(f"  {part['name']}", style="bold cyan", markup=False, highlight=False)
+            console.print(f"  {part['name']}", style="bold cyan")
             use_when = f"use it when: {part['use_when']}" if part["use_when"] else ""
             facts = [part["summary"], use_when, *part["facts"]]
             facts += [f"{parameter['shown']}" for parameter in part["parameters"]]

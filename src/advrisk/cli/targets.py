@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Look, read_stopping
-from advrisk.render.terminal import indented
+from advrisk.render.terminal import Terminal, indented
 from advrisk.study import parse_targets
 
 
@@ -19,7 +17,7 @@ def targets_met(given: Sequence[str] | None, looks: Sequence[Look]) -> bool:
 def tell_stopped(words: str) -> None:
     """Why a run stopped early and what looks saw, beside what is printed for machines."""
     if words:
-        indented(Console(stderr=True), words, by=0)
+        indented(Terminal(stderr=True), words, by=0)
 
 
 def hint_at_rest(ledger: Ledger) -> None:

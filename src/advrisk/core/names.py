@@ -1,11 +1,20 @@
 """Words for people: names by pattern, the nearest known name, and nouns that agree with their number."""
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 _NAMES = 3  # of a long list that are written out
+
+# What steers a terminal or cannot be seen: control codes but the end of a line and the tab, marks that turn the
+# direction of writing, separators, letters of no width, halves of letters.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_LINES = re.compile(r"[\n\t]")
 
 _JOINERS = "\u200c\u200d"  # invisible, but part of letters and emoji
 
@@ -59,6 +68,20 @@ def few(sentences: Sequence[str], more: str, *, most: int = 4) -> list[str]:
 def counted(n: int, noun: str) -> str:
     """`1 sample`, `3 samples`."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def visible(text: str) -> str:
+    """Text in which what would steer a terminal is written out, as in JSON: `\\u001b`. Lines and tabs stay."""
+    return _UNSEEN.sub(_written_out, text)
+
+
+def visible_line(text: str) -> str:
+    """The same of a name, which has one line: the ends of others are written out, too."""
+    return _LINES.sub(_written_out, visible(text))
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
 
 
 def one_line(name: str) -> str:

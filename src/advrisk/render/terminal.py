@@ -6,11 +6,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
-from advrisk.core.names import one_line
+from advrisk.core.names import visible, visible_line
 from advrisk.core.sections import Cell, Column, Group, Headline, Section, Table, Text, Value, unfolded
 from advrisk.core.values import value_lines
 
@@ -20,12 +21,23 @@ _KEPT = "\u00a0"  # a blank at which no line ends
 _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 
 
+class Terminal(Console):
+    """Standard output, or standard error, on which text from outside is text: no markup, and nothing that steers."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
 def print_sections(sections: Iterable[Section], console: Console | None = None, *, details: bool = False) -> None:
     """Print sections in their order; a terminal shows no figures and no pictures.
 
     With `details`, what is folded away elsewhere, every column, and how to read it.
     """
-    console = console or Console()
+    console = console or Terminal()
     for one in sections if details else unfolded(sections):
         match one:
             case Headline():
@@ -81,7 +93,7 @@ def _print_table(table: Table, console: Console) -> None:
         for row in table.rows
     ]
     wrapped = {place for place, column in enumerate(table.columns) if place and column.kind == "text"}
-    _print_fitting(console, [column.heading for column in table.columns], rows, wrapped=wrapped)
+    _print_fitting(console, [visible_line(column.heading) for column in table.columns], rows, wrapped=wrapped)
     for note in table.notes:
         indented(console, f"· {note}", by=0)
 
@@ -114,11 +126,13 @@ def _print_fitting(
 
 def print_rows(rows: Sequence[Mapping[str, Any]], console: Console | None = None) -> None:
     """Print rows of any names, as of a query; what is null is left out."""
-    console = console or Console()
+    console = console or Terminal()
     if not rows:
         indented(console, "no rows", by=0)
         return
-    _print_fitting(console, list(rows[0]), [[_raw(value) for value in row.values()] for row in rows])
+    _print_fitting(
+        console, [visible_line(name) for name in rows[0]], [[_raw(value) for value in row.values()] for row in rows]
+    )
 
 
 def _widen(widths: list[int], wanted: Sequence[int], places: Sequence[int], spare: int) -> int:
@@ -135,14 +149,14 @@ def indented(console: Console, text: str, *, by: int, style: str = "") -> None:
     No line ends between a number and its unit, or within an interval.
     """
     wrapped = textwrap.fill(
-        _kept(text),
+        _kept(visible(text)),
         console.width,
         initial_indent=" " * by,
         subsequent_indent=" " * (by + 2),
         break_on_hyphens=False,
         break_long_words=False,
     )
-    shown = RichText(printable(wrapped.replace(_KEPT, " ")), style=style)
+    shown = RichText(wrapped.replace(_KEPT, " "), style=style)
     console.print(shown, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -165,24 +179,19 @@ def _new_table(*columns: str) -> RichTable:
     """A table in the style of the house, to be filled."""
     made = RichTable(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(RichText(printable(column)), overflow="fold")
+        made.add_column(RichText(column), overflow="fold")
     return made
 
 
 def _plain_cells(values: Sequence[Any]) -> list[RichText]:
     """A row of a table: names from outside are text, never markup."""
-    return [RichText(printable(str(value))) for value in values]
-
-
-def printable(text: str) -> str:
-    """Text without what would steer the terminal; lines stay lines."""
-    return "\n".join(one_line(line) for line in text.split("\n"))
+    return [RichText(str(value)) for value in values]
 
 
 def _lines(value: Value, column: Column) -> Iterator[str]:
     """The lines of a value, a branch of a tree indented."""
     indent = "  " * value.depth if isinstance(value, Cell) else ""
-    return (f"{indent}{line}" for line in value_lines(value, column))
+    return (f"{indent}{visible_line(line)}" for line in value_lines(value, column))
 
 
 def _longest(text: str) -> int:
@@ -192,7 +201,7 @@ def _longest(text: str) -> int:
 def _raw(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else visible_line(str(value))
 
 
 def _longest_word(text: str) -> int:

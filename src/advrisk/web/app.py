@@ -1,14 +1,15 @@
 """The pages: one for a labeller, one for the operator, and the few requests that they make.
 
 Whoever holds a labeller's link may label this run and do nothing else; whoever holds the operator's link may invite
-and look. An address with any other token does not exist.
+and look. An address with any other token does not exist, except that a link that was revoked says so.
 """
 
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path as Folder
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from advrisk.answers.records import AnswerRefusedError, Labeller, LabellingTrial, NameRefusedError, words
 from advrisk.core.errors import AdvriskError, RiskError
+from advrisk.web.allowance import Allowance
 from advrisk.web.guard import Guard
 from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
 from advrisk.web.pages import rendered
@@ -29,6 +31,7 @@ from advrisk.web.pictures import png
 from advrisk.web.trials import Asking, n_to_walk
 
 GOAL = 60  # answers that make a good curve
+_REVOKED = "This link was revoked. Your answers are kept. Ask whoever sent it to you if you need a new one."
 _STATIC = {"label.js": "text/javascript", "operator.js": "text/javascript", "curve.js": "text/javascript"}
 _STATIC |= {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 
@@ -42,6 +45,13 @@ class Service:
     operator_hash: str  # of the operator's token
     base: str  # the address of the server, for links
     show_curve: bool = False
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def admit(self, link: str) -> None:
+        """Take a request of a link, or refuse it: there were too many."""
+        if wait_s := self.allowance.wait_s(link):
+            headers = {"Retry-After": str(math.ceil(wait_s))}
+            raise HTTPException(429, "there were too many requests; wait a moment", headers)
 
 
 class Said(BaseModel):
@@ -98,7 +108,8 @@ def _add_labeller(app: FastAPI, service: Service) -> None:
     def known(token: Annotated[str, Path(max_length=100)]) -> Labeller:
         labeller = labelling.labeller(token)
         if labeller is None:
-            raise HTTPException(404)
+            raise HTTPException(403 if labelling.was_revoked(token) else 404)
+        service.admit(f"labeller {labeller.id}")
         return labeller
 
     Known = Annotated[Labeller, Depends(known)]
@@ -154,9 +165,10 @@ def _question(service: Service, labeller: Labeller) -> dict[str, Any]:
     labelling = service.labelling
     trial = labelling.question(labeller, service.asking)
     model = service.asking.model
+    seen = labelling.seen(labeller)
     known: dict[str, Any] = {
-        "n_answers": labelling.store.n_answers(labeller.id),
-        "n_done": labelling.store.n_answers(labeller.id, walk=model),
+        "n_answers": seen.n_answers,
+        "n_done": seen.n_answers if model is None else seen.n_walked(model),
         "goal": GOAL if model is None else n_to_walk(labelling.pool, model),
         "can_undo": labelling.store.can_undo(labeller.id),
         "done": trial is None,
@@ -196,6 +208,7 @@ def _add_operator(app: FastAPI, service: Service) -> None:
     def operator(token: Annotated[str, Path(max_length=100)]) -> None:
         if not secrets.compare_digest(hash_of(token), service.operator_hash):
             raise HTTPException(404)
+        service.admit("operator")
 
     guarded = [Depends(operator)]
 
@@ -240,10 +253,18 @@ def _evasion_text(labelling: Labelling) -> str:
 # Errors
 
 
-async def _plain_error(_request: Request, error: Exception) -> Response:
+async def _plain_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, AnyHTTPException)
-    usual = {404: "there is nothing here", 405: "not this way", 410: "the time for this picture is over"}
-    return JSONResponse({"error": usual.get(error.status_code, error.detail)}, error.status_code)
+    usual = {
+        403: _REVOKED,
+        404: "there is nothing here",
+        405: "not this way",
+        410: "the time for this picture is over",
+    }
+    reason = usual.get(error.status_code, error.detail)
+    if error.status_code == 403 and "text/html" in request.headers.get("accept", ""):
+        return rendered("ended.html", status=403, reason=reason)
+    return JSONResponse({"error": reason}, error.status_code, headers=error.headers)
 
 
 async def _bad_request(_request: Request, _error: Exception) -> Response:

@@ -2,13 +2,18 @@
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 
+_LONGEST_REST_S = 30.0
 _LONGEST_END_S = 5.0  # work that lasts longer is left behind when the server ends
 
 
 class Background:
-    """A thread that works when there is something to notice; what is noticed meanwhile is one more piece of work."""
+    """A thread that works when there is something to notice; what is noticed meanwhile is one more piece of work.
+
+    After long work it rests as long: requests are answered by the same process.
+    """
 
     def __init__(self, work: Callable[[], object], name: str) -> None:
         self._work = work
@@ -34,7 +39,9 @@ class Background:
             self._wake.clear()
             if self._ended.is_set():
                 return
+            began = time.monotonic()
             self._try()
+            self._ended.wait(min(time.monotonic() - began, _LONGEST_REST_S))
 
     def _try(self) -> None:
         """Whatever goes wrong, a database that is away for a moment, say: the next notice tries again."""

@@ -68,6 +68,8 @@ class Guard:
         if messages is None:
             await _refuse(send, 413, "too large")
             return
+        if messages[-1]["type"] == "http.disconnect":
+            return  # before the request was whole
 
         async def again() -> Message:
             return messages.pop(0) if messages else await receive()

@@ -18,6 +18,7 @@ from advrisk.core.errors import LedgerError, RunError
 from advrisk.risk.evasion import BayesianEvasion, write_evasion
 from advrisk.study import Norm
 from advrisk.web.background import Background
+from advrisk.web.history import History, Seen
 from advrisk.web.stimuli import Pool, load_pool
 from advrisk.web.summary import Summary, summarise
 from advrisk.web.trials import Asking, next_shown
@@ -57,6 +58,7 @@ class Labelling:
 
     def __init__(self, pool: Pool, store: AnswerStore, settings: LabellingSettings) -> None:
         self.pool, self.store, self.settings = pool, store, settings
+        self._history = History([example.sample for example in pool.examples])
         self.summary: Summary | None = None  # the latest that is finished; it may be some answers behind
         self._chooser: Chooser | None = None
         self._background: tuple[Background, ...] = ()
@@ -71,11 +73,16 @@ class Labelling:
 
     def start(self) -> None:
         """Keep up with the answers from now on; the summary takes longer and must not delay the questions."""
-        work = {"advrisk-chooser": self.current_chooser, "advrisk-summary": self.current_summary}
+        work = {"advrisk-chooser": self._get_ready, "advrisk-summary": self.current_summary}
         self._background = tuple(Background(task, name) for name, task in work.items())
         for task in self._background:
             task.start()
             task.notice()
+
+    def _get_ready(self) -> None:
+        """Know what was shown, and the curve, before somebody asks."""
+        self._history.update(self.store)
+        self.current_chooser()
 
     def stop(self) -> None:
         for task in self._background:
@@ -135,6 +142,13 @@ class Labelling:
     def labeller(self, token: str) -> Labeller | None:
         return self.store.labeller(hash_of(token))
 
+    def revoke(self, name: str) -> None:
+        """End a labeller's link, also on servers that run; answers stay."""
+        self.store.revoke(name, hash_of(new_token()))
+
+    def was_revoked(self, token: str) -> bool:
+        return self.store.was_revoked(hash_of(token))
+
     def question(self, labeller: Labeller, asking: Asking) -> LabellingTrial | None:
         """The labeller's open question, or a new one; None when there is nothing left to ask."""
         held = self.store.open_trial(labeller.id)
@@ -149,10 +163,14 @@ class Labelling:
             self.chooser.curve,
             labeller=labeller.id,
             place=place,
-            own=self.store.shown_to(labeller.id),
-            others=self.store.shown_to(),
+            seen=self.seen(labeller),
         )
         return None if shown is None else self.store.put_trial(labeller.id, place, new_token(), shown)
+
+    def seen(self, labeller: Labeller) -> Seen:
+        """What a labeller was shown and answered, by now."""
+        self._history.update(self.store)
+        return self._history.of(labeller.id)
 
     def _can_show(self, trial: LabellingTrial) -> bool:
         try:

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def rendered(template: str, **values: Any) -> HTMLResponse:
+def rendered(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """A page."""
-    return HTMLResponse(_environment().get_template(template).render(values))
+    return HTMLResponse(_environment().get_template(template).render(values), status)
 
 
 @cache

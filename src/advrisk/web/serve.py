@@ -1,19 +1,26 @@
 """Serving the pages until somebody ends it."""
 
+import asyncio
 import contextlib
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
+from typing import cast
 from urllib.parse import urlsplit
 
 from advrisk.core.errors import RunError
 from advrisk.web.app import Service, make_app
 from advrisk.web.labelling import Labelling, hash_of, new_token
+from advrisk.web.notes import Notes, logged
 from advrisk.web.trials import Asking
 
 LOCAL = "127.0.0.1"
+# How long a thread that fits curves keeps Python's lock from one that answers a request, which takes it many times.
+SWITCH_S = 0.0002
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,11 @@ def serve(
     """Serve on a socket until interrupted; `say` is told the operator's link once requests are taken."""
     import uvicorn
 
+    from advrisk.web.connections import Connections, Listening, TimedProtocol, limits_here
+
+    sys.setswitchinterval(SWITCH_S)
+    notes = Notes()
+    connections = Connections(limits_here(), notes)
     address = place.address(listening.getsockname()[1])
     base = place.public or address
     labelling.store.put_address(address, base)
@@ -69,17 +81,24 @@ def serve(
     service = Service(labelling, asking, hash_of(token), base, show_curve=show_curve)
     config = uvicorn.Config(
         make_app(service, loopback=place.loopback, public=place.public),
+        http=cast("type[asyncio.Protocol]", partial(TimedProtocol, connections)),
+        loop="asyncio",  # others take connections without asking
         access_log=False,  # addresses hold tokens
+        log_config=None,
         log_level="warning",
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=2,
     )
-    with contextlib.suppress(KeyboardInterrupt):  # from the moment at which somebody knows that it is served
+    with (
+        logged(notes, "uvicorn.error", "asyncio"),
+        Listening.of(listening, connections) as limited,
+        contextlib.suppress(KeyboardInterrupt),  # from the moment at which somebody knows that it is served
+    ):
         say(f"{base}/o/{token}")
         if open_browser:
             webbrowser.open(f"{address}/o/{token}")
-        uvicorn.Server(config).run(sockets=[listening])
+        uvicorn.Server(config).run(sockets=[limited])
 
 
 def checked_public(text: str) -> str:

@@ -1,7 +1,6 @@
 """Which picture a labeller is shown next."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +13,8 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
 from advrisk.risk.evasion import BayesianEvasion
 from advrisk.risk.labelling import next_size
-from advrisk.web.stimuli import Example, Pool
+from advrisk.web.history import Seen
+from advrisk.web.stimuli import Pool
 
 _NEAR = 0.10  # a kept example this near to the wanted size is shown as it is
 _ABOUT = 0.25  # where to look for one: rounding to 8 bits moves sizes
@@ -60,21 +60,20 @@ def next_shown(
     *,
     labeller: int,
     place: int,
-    own: Sequence[Shown],
-    others: Iterable[Shown],
+    seen: Seen,
 ) -> Shown | None:
     """The next question to a labeller, or None when a random walk is at its end."""
     rng = generator("label", pool.seed, labeller, place)
     if is_catch(asking.catch, pool.seed, labeller, place):
-        shown = _catch(pool, asking, own, others, rng)
+        shown = _catch(pool, asking, seen, rng)
     elif asking.trials == "random":
-        walked = next_of_walk(pool, asking, own)
+        walked = next_of_walk(pool, asking, seen)
         if walked is None:
             return None
         shown = walked
     else:
         size = next_size(curve, pool.sizes, rng)
-        shown = at_size(pool, size, own, others, rng)
+        shown = at_size(pool, size, seen, rng)
     first = asking.design == "forced-choice" and bool(rng.random() < 0.5)
     return replace(shown, trials=asking.trials, changed_first=first)
 
@@ -88,53 +87,42 @@ def is_catch(share: float, seed: int, labeller: int, place: int) -> bool:
     return int(generator("catch", seed, labeller, block).integers(length)) == at
 
 
-def _catch(
-    pool: Pool, asking: Asking, own: Sequence[Shown], others: Iterable[Shown], rng: np.random.Generator
-) -> Shown:
+def _catch(pool: Pool, asking: Asking, seen: Seen, rng: np.random.Generator) -> Shown:
     """An unchanged picture; in a forced choice one whose change is hard to miss."""
     if asking.design == "forced-choice":
-        return replace(at_size(pool, float(pool.sizes[-1]), own, others, rng), catch=True)
-    if shared := _shared(0.0, own, others, rng):
+        return replace(at_size(pool, float(pool.sizes[-1]), seen, rng), catch=True)
+    if shared := _shared(0.0, seen, rng):
         return replace(shared, catch=True, model=None)
     samples = sorted({example.sample for example in pool.examples})
-    return Shown(_least_seen(samples, own, rng), 0.0, catch=True)
+    return Shown(_least_seen(samples, seen, rng), 0.0, catch=True)
 
 
-def at_size(pool: Pool, size: float, own: Sequence[Shown], others: Iterable[Shown], rng: np.random.Generator) -> Shown:
+def at_size(pool: Pool, size: float, seen: Seen, rng: np.random.Generator) -> Shown:
     """A picture changed by about this size, of an original that the labeller has seen least.
 
     A kept example if there is one, else one whose perturbation is scaled.
     """
-    if shared := _shared(size, own, others, rng):
+    if shared := _shared(size, seen, rng):
         return replace(shared, catch=False)
-    seen = np.array(_counts(pool.examples, own))
+    # An original that was shown just now counts as shown often.
+    counts = seen.example_counts() + 1000 * seen.recent_examples(_RECENT)
     away = np.abs(pool.log_distances - np.log(size))
-    about = np.flatnonzero((away <= _ABOUT) & (seen <= seen.min() + 1))
-    for place in _in_turn(about, seen, rng):
+    about = np.flatnonzero((away <= _ABOUT) & (counts <= counts.min() + 1))
+    for place in _in_turn(about, counts, rng):
         shown = pool.as_it_is(pool.examples[place])
         if abs(shown.size - size) <= _NEAR * size:
             return shown
-    least = np.flatnonzero(seen == seen.min())
+    least = np.flatnonzero(counts == counts.min())
     few = least[np.argsort(away[least], kind="stable")[:20]]
     return pool.scaled(pool.examples[int(rng.choice(few))], size)
 
 
-def _shared(size: float, own: Sequence[Shown], others: Iterable[Shown], rng: np.random.Generator) -> Shown | None:
+def _shared(size: float, seen: Seen, rng: np.random.Generator) -> Shown | None:
     """Often, a picture of about this size that somebody else was shown and this labeller was not."""
     if rng.random() >= _SHARED:
         return None
-    mine = {_picture(shown) for shown in own}
-    recent = {shown.sample for shown in own[-_RECENT:]}
-    fit = [
-        shown
-        for shown in others
-        if abs(shown.size - size) <= _NEAR * size and shown.sample not in recent and _picture(shown) not in mine
-    ]
-    return fit[int(rng.integers(len(fit)))] if fit else None
-
-
-def _picture(shown: Shown) -> tuple[str, str | None, float]:
-    return shown.sample, shown.cell, shown.factor
+    fit = seen.of_others(size, within=_NEAR * size, recent=_RECENT)
+    return seen.shown(int(fit[rng.integers(len(fit))])) if len(fit) else None
 
 
 def _in_turn(places: NDArray[np.intp], seen: NDArray[np.int64], rng: np.random.Generator) -> list[int]:
@@ -143,24 +131,16 @@ def _in_turn(places: NDArray[np.intp], seen: NDArray[np.int64], rng: np.random.G
     return [int(place) for place in shuffled[np.argsort(seen[shuffled], kind="stable")][:_TRIES]]
 
 
-def _counts(examples: Sequence[Example], own: Sequence[Shown]) -> list[int]:
-    """How often the labeller saw each example's original; one seen just now counts as seen often."""
-    counts = Counter(shown.sample for shown in own)
-    recent = {shown.sample for shown in own[-_RECENT:]}
-    return [counts[example.sample] + 1000 * (example.sample in recent) for example in examples]
+def _least_seen(samples: Sequence[str], seen: Seen, rng: np.random.Generator) -> str:
+    counts = seen.counts(samples)
+    return str(rng.choice([samples[int(place)] for place in np.flatnonzero(counts == counts.min())]))
 
 
-def _least_seen(samples: Sequence[str], own: Sequence[Shown], rng: np.random.Generator) -> str:
-    counts = Counter(shown.sample for shown in own)
-    least = min(counts[sample] for sample in samples)
-    return str(rng.choice([sample for sample in samples if counts[sample] == least]))
-
-
-def next_of_walk(pool: Pool, asking: Asking, own: Sequence[Shown]) -> Shown | None:
+def next_of_walk(pool: Pool, asking: Asking, seen: Seen) -> Shown | None:
     """The next sample of the walk that the model did not resist: its nearest success as it is, or the original if
     that is wrong already."""
     assert asking.model is not None
-    done = {shown.sample for shown in own if shown.trials == "random" and shown.model == asking.model}
+    done = seen.walked(asking.model)
     distance = dict(zip(pool.distances.samples, pool.distances.by_model[asking.model].tolist(), strict=True))
     for sample in walk_order(pool.distances.samples, seed=pool.seed):
         if sample in done or np.isinf(distance[sample]):

@@ -27,6 +27,7 @@ from advrisk.answers.records import (
     undetected,
 )
 from advrisk.answers.store import AnswerStore
+from advrisk.answers.tables import revoked
 from advrisk.core.errors import LedgerError
 
 SETTINGS = LabellingSettings(run="signs", norm="linf", design="yes-no", seconds=None)
@@ -182,7 +183,22 @@ def test_a_labeller_has_one_open_question(store: AnswerStore, ann: Labeller) -> 
     assert second.nonce == "n1"
     store.withdraw(second.id)
     assert store.open_trial(ann.id) is None
-    assert store.shown_to(ann.id) == []
+    assert [row.state for row in store.trials_from(ann.id, 0)] == ["withdrawn"]
+
+
+def test_what_became_of_trials_is_told_of_the_last_and_from_a_place_on(store: AnswerStore, ann: Labeller) -> None:
+    bob, _nobody = store.invite("Bob", "b" * 64), store.invite("Nobody", "c" * 64)
+    answer(store, ann, "n1", "changed")
+    answer(store, ann, "n2", "changed", replace(CHANGED, sample="s2"))
+    ask(store, bob, "m1")
+    assert sorted(store.last_trials()) == [(ann.id, 1, "stands"), (bob.id, 0, "open")]
+    ask(store, ann, "n3")
+    store.undo(ann.id, "n4")
+    assert [row.state for row in store.trials_from(ann.id, 0)] == ["stands", "undone", "withdrawn", "open"]
+    assert [(row.place, row.shown.sample) for row in store.trials_from(ann.id, 3)] == [(3, "s2")]
+    assert (ann.id, 3, "open") in store.last_trials()
+    assert store.n_trials(ann.id) == 4
+    assert store.n_trials(bob.id + 99) == 0
 
 
 def test_when_a_picture_was_first_seen_does_not_move(store: AnswerStore, ann: Labeller) -> None:
@@ -199,6 +215,34 @@ def test_an_invitation_is_found_by_its_hash_and_renewed_by_name(store: AnswerSto
     assert store.labeller("d" * 64) == ann
     assert store.labeller("a" * 64) is None, "the old link has ended"
     assert [one.name for one in store.labellers()] == ["Ann"]
+
+
+def test_a_revoked_link_ends_at_once_for_every_process_and_can_be_renewed(
+    store: AnswerStore, ann: Labeller, url: str
+) -> None:
+    answer(store, ann, "n1", "changed")
+    with AnswerStore.open(url, create=False) as other:
+        assert other.revoke(" Ann ", "e" * 64) == ann
+    assert store.labeller("a" * 64) is None
+    assert store.was_revoked("a" * 64)
+    assert not store.was_revoked("b" * 64)
+    assert len(store.answers()) == 1
+    store.revoke("Ann", "f" * 64)  # again: nothing to end
+    assert store.invite("Ann", "c" * 64) == ann
+    assert store.labeller("c" * 64) == ann
+    assert store.was_revoked("a" * 64), "the old link does not come back"
+    with pytest.raises(NameRefusedError, match="no labeller is called 'Anne'; did you mean 'Ann'"):
+        store.revoke("Anne", "g" * 64)
+
+
+def test_databases_of_older_programs_get_the_table_of_revoked_links(url: str) -> None:
+    with AnswerStore.open(url) as first:
+        with first._writing() as connection:
+            revoked.drop(connection)
+        first.settle(SETTINGS)
+        first.invite("Ann", "a" * 64)
+        first.revoke("Ann", "b" * 64)
+        assert first.was_revoked("a" * 64)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 81, "a\x1b[31m", "a\u202eb"])

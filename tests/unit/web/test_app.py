@@ -17,6 +17,7 @@ import uvicorn
 from advrisk.answers.records import Answer
 from advrisk.risk.evasion import read_evasion
 from advrisk.web import app as pages
+from advrisk.web.allowance import Allowance
 from advrisk.web.app import Service, make_app
 from advrisk.web.guard import HEADERS, MOST_BYTES
 from advrisk.web.labelling import Labelling, hash_of
@@ -145,7 +146,7 @@ def test_undo_asks_the_same_again(client: httpx.Client, labelling: Labelling) ->
     link = invited(client)
     assert client.post(f"{link}/undo", json={}).status_code == 409
     first = answered(client, link)
-    picture = labelling.store.shown_to()[0]
+    picture = labelling.store.trials_from(1, 0)[0].shown
     assert client.post(f"{link}/undo", json={}).status_code == 200
     assert stored(labelling) == []
     again = look(client, link)
@@ -535,3 +536,54 @@ def test_that_numbers_are_not_up_to_date_is_shown(
     said = capfd.readouterr().err
     assert said.count("not up to date") == 1
     assert "the pool is empty" in said
+
+
+# Links that end, and too many requests
+
+
+def test_a_revoked_link_says_so_at_once_and_keeps_the_answers(client: httpx.Client, labelling: Labelling) -> None:
+    link, other = invited(client), invited(client, "Bob")
+    question = answered(client, link)
+    labelling.revoke("Ann")
+    page = client.get(link, headers={"Accept": "text/html"})
+    assert page.status_code == 403
+    assert page.headers["content-type"].startswith("text/html")
+    assert "This link was revoked. Your answers are kept." in page.text
+    for reply in (
+        client.get(f"{link}/question"),
+        client.post(f"{link}/answer", json={"nonce": question["nonce"], "said": "changed"}),
+        client.post(f"{link}/undo", json={}),
+        client.get(f"{link}/picture/{question['nonce']}/question.png"),
+    ):
+        assert reply.status_code == 403
+        assert reply.json()["error"].startswith("This link was revoked.")
+    assert len(stored(labelling)) == 1
+    answered(client, other)
+    renewed = invited(client)
+    assert client.get(f"{renewed}/question").json()["n_answers"] == 1
+    assert client.get(f"{link}/question").status_code == 403
+
+
+def test_too_many_requests_of_a_link_are_refused_with_a_time_to_wait(labelling: Labelling) -> None:
+    now = [0.0]
+    allowance = Allowance(per_s=2.0, at_once=10.0, clock=lambda: now[0])
+    with client_of(labelling, allowance=allowance) as client:
+        link, other = invited(client), invited(client, "Bob")
+        replies = [client.get(f"{link}/question") for _ in range(11)]
+        assert [reply.status_code for reply in replies] == [200] * 10 + [429]
+        assert replies[-1].headers["retry-after"] == "1"
+        assert replies[-1].json() == {"error": "there were too many requests; wait a moment"}
+        assert client.get(f"{other}/question").status_code == 200
+        assert client.get("/static/label.js").status_code == 200
+        now[0] = 1.0
+        assert client.get(f"{link}/question").status_code == 200
+        assert [client.get(f"{OPERATOR}/state").status_code for _ in range(15)][-1] == 429
+
+
+def test_a_request_that_was_cut_off_leads_to_nothing(labelling: Labelling, capfd: pytest.CaptureFixture[str]) -> None:
+    with client_of(labelling) as client:
+        link = invited(client)
+        with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as cut:
+            cut.sendall(f"POST {link}/undo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{{".encode())
+        assert client.get(f"{link}/question").status_code == 200
+    assert "Traceback" not in capfd.readouterr().err

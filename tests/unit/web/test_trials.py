@@ -1,25 +1,40 @@
 """Which picture comes next."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from advrisk.answers.records import Shown
+from advrisk.answers.records import Shown, TrialRow
 from advrisk.assess.damage.labelling import fit_answers
 from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
+from advrisk.web.history import History, Seen
 from advrisk.web.labelling import Labelling
 from advrisk.web.stimuli import Pool
 from advrisk.web.trials import Asking, at_size, is_catch, n_to_walk, next_shown
+
+
+def seen_by(pool: Pool, own: Iterable[Shown], others: Iterable[Shown] = (), *, labeller: int = 1) -> Seen:
+    """What a labeller was shown, and somebody else before."""
+    history = History([example.sample for example in pool.examples])
+    trials = [*((0, one) for one in others), *((labeller, one) for one in own)]
+    places = Counter[int]()
+    for n, (who, shown) in enumerate(trials):
+        history.put(TrialRow(n, who, places[who], shown, "stands"))
+        places[who] += 1
+    return history.of(labeller)
 
 
 def sequence(pool: Pool, asking: Asking, n: int, *, labeller: int = 1, others: tuple[Shown, ...] = ()) -> list[Shown]:
     curve = fit_answers([], design=asking.design, plausible=pool.plausible, few=True)
     shown: list[Shown] = []
     for place in range(n):
-        one = next_shown(pool, asking, curve, labeller=labeller, place=place, own=shown, others=others)
+        one = next_shown(
+            pool, asking, curve, labeller=labeller, place=place, seen=seen_by(pool, shown, others, labeller=labeller)
+        )
         if one is None:
             break
         shown.append(one)
@@ -71,11 +86,11 @@ def test_a_kept_example_is_preferred_and_the_size_met(labelling: Labelling) -> N
     rng = np.random.default_rng(0)
     as_kept = 0
     for size in np.geomspace(0.02, 0.35, 30):
-        shown = at_size(labelling.pool, float(size), [], [], rng)
+        shown = at_size(labelling.pool, float(size), seen_by(labelling.pool, []), rng)
         assert shown.size == pytest.approx(size, rel=0.12, abs=0.5 / 255)
         as_kept += shown.factor == 1.0
     assert as_kept >= 15
-    beyond = at_size(labelling.pool, 0.7, [], [], rng)
+    beyond = at_size(labelling.pool, 0.7, seen_by(labelling.pool, []), rng)
     assert beyond.factor > 1
     assert beyond.size > 0.5
 
@@ -84,11 +99,13 @@ def test_what_others_saw_is_often_shown_too(labelling: Labelling) -> None:
     pool, rng = labelling.pool, np.random.default_rng(0)
     others = [pool.as_it_is(pool.examples[30])]
     size = others[0].size
-    alike = [at_size(pool, size, [], others, rng) == others[0] for _ in range(40)]
-    alone = [at_size(pool, size, [], [], rng) == others[0] for _ in range(40)]
+    alike = [at_size(pool, size, seen_by(pool, [], others), rng) == others[0] for _ in range(40)]
+    alone = [at_size(pool, size, seen_by(pool, []), rng) == others[0] for _ in range(40)]
     assert sum(alike) > 12 > sum(alone)
     mine = [others[0], *[Shown(f"s{n}", 0.1) for n in range(20)]]
-    assert others[0] not in [at_size(pool, size, mine, others, rng) for _ in range(40)], "not to the same labeller"
+    assert others[0] not in [at_size(pool, size, seen_by(pool, mine, others), rng) for _ in range(40)], (
+        "not to the same labeller"
+    )
 
 
 def test_two_labellers_share_pictures(labelling: Labelling) -> None:

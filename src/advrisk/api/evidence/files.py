@@ -30,6 +30,8 @@ _MAX_NAME = 500
 _MAX_DIRECTORY_BYTES = 10 * 2**20  # of a zip's list of files
 _BEGIN = b"PK"
 _END, _END_LENGTH, _LONGEST_COMMENT, _ZIP64 = b"PK\5\6", 22, 65_535, b"PK\6\7"
+_LENGTHS_AT = 26  # in the header of a file: the lengths of its name and of further fields, where the header ends
+_DESCRIPTORS = (12, 16, 20, 24)  # bytes that may follow a file, where a flag announces them
 _UNREADABLE = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -129,7 +131,9 @@ def open_pack(path: Path) -> Iterator[Pack]:
                 f"{path}: is no evidence pack: neither a folder nor a zip; `advrisk evidence RUN` writes one"
             )
         with _archive(path, file) as archive:
-            yield Pack(path, _checked_entries(path, archive), archive.open)
+            sizes = _checked_entries(path, archive)
+            _refuse_hidden_bytes(path, file, archive)
+            yield Pack(path, sizes, archive.open)
 
 
 def _folder(path: Path) -> Pack:
@@ -170,6 +174,10 @@ def _check_end(path: Path, file: IO[bytes]) -> None:
     entries, length = struct.unpack("<HL", tail[place + 10 : place + 16])
     if _ZIP64 in tail[max(0, place - 20) : place] or entries > MAX_FILES or length > _MAX_DIRECTORY_BYTES:
         raise RiskError(f"{path}: lists more files than the {MAX_FILES:,} that a pack may have")
+    if beyond := len(tail) - place - _END_LENGTH:
+        raise RiskError(
+            f"{path}: {beyond:,} bytes follow the archive, and no signature covers them; nothing was unpacked"
+        )
     file.seek(0)
 
 
@@ -189,6 +197,25 @@ def _checked_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, int]:
     if sum(entry.compress_size for entry in archive.infolist()) > path.stat().st_size:
         raise RiskError(f"{path}: its files overlap each other; nothing was unpacked")
     return sizes
+
+
+def _refuse_hidden_bytes(path: Path, file: IO[bytes], archive: zipfile.ZipFile) -> None:
+    """Every byte belongs to a file of the pack or to the list of files: no signature would cover others."""
+    entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
+    begins = [*(entry.header_offset for entry in entries), archive.start_dir]
+    hidden = abs(begins[0])
+    for entry, following in zip(entries, begins[1:], strict=True):
+        if hidden:
+            break
+        file.seek(entry.header_offset + _LENGTHS_AT)
+        lengths = file.read(4)
+        if len(lengths) < 4:
+            raise RiskError(f"{path}: cannot be read as a zip ({_shown(entry.filename)} is cut off)")
+        begin = entry.header_offset + _LENGTHS_AT + 4 + sum(struct.unpack("<HH", lengths))
+        spare = following - begin - entry.compress_size
+        hidden += 0 if entry.flag_bits & 0x8 and spare in _DESCRIPTORS else abs(spare)
+    if hidden:
+        raise RiskError(f"{path}: {hidden:,} bytes in it belong to no file; nothing was unpacked")
 
 
 def _entry_problem(entry: zipfile.ZipInfo, name: str) -> str | None:

@@ -1,6 +1,6 @@
 """A worker process: `python -m advrisk.run.executors.worker FD`, started by `local.WorkerPool`.
 
-It talks to its parent through an inherited socket, and ends when that closes. It is a program of
+It talks to its parent through an inherited socket, and ends when that closes, also within a cell. It is a program of
 its own rather than a fork or a multiprocessing child, so that user scripts need no main guard.
 """
 
@@ -15,12 +15,14 @@ from advrisk.core.errors import AdvriskError, RunError
 from advrisk.parts import REGISTRIES
 from advrisk.run.detectors.ready import ready_detector
 from advrisk.run.executors.local import READY, Assignment
+from advrisk.run.executors.parent import end_with_parent
 from advrisk.run.workbench import Workbench
 
 
 def main(connection: Connection) -> None:
     """Set up the workbench, then run cells until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    end_with_parent(connection.fileno())
     torch.set_num_threads(1)
     try:
         assignment: Assignment = connection.recv()

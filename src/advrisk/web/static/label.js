@@ -114,11 +114,16 @@ async function turn(action) {
 
 // An answer that was refused may have been stored before: the server knows which question is open now.
 async function recover(error) {
+  if (error.status === 403) {
+    message.textContent = error.message;
+    return;
+  }
   if (error.status === 404) {
     message.textContent = "This link is no longer valid. Ask for a new one.";
     return;
   }
-  message.textContent = error.status === 409 ? "" : "No connection. Trying again …";
+  const waiting = error.status === 429 ? "That was too fast. One moment …" : "No connection. Trying again …";
+  message.textContent = error.status === 409 ? "" : waiting;
   await new Promise((done) => setTimeout(done, error.status === 409 ? 0 : 1500));
   try {
     const next = await ask("/question");

@@ -455,6 +455,47 @@ def test_damaged_encrypted_and_foreign_zips_are_told(forge: Callable[..., Path],
         verify_pack(tmp_path / "nothing.zip")
 
 
+@pytest.mark.parametrize("more", [b"\n", b"<script>", b"PK\5\6" + bytes(18)])
+def test_bytes_after_a_signed_zip_are_refused(run: Run, tmp_path: Path, more: bytes) -> None:
+    path = run.evidence(tmp_path / "pack.zip")
+    assert verify_pack(path).holds
+    path.write_bytes(path.read_bytes() + more)
+    (problem,) = verify_pack(path).problems
+    assert "bytes follow the archive" in problem or "belong to no file" in problem or "cannot be read" in problem
+
+
+def test_a_comment_of_a_zip_is_refused(run: Run, tmp_path: Path) -> None:
+    path = run.evidence(tmp_path / "pack.zip")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"certified up to 0.9"
+    assert "19 bytes follow the archive, and no signature covers them" in verify_pack(path).problems[0]
+
+
+@pytest.mark.parametrize("place", ["before", "between", "behind"])
+def test_bytes_that_belong_to_no_file_of_a_zip_are_refused(run: Run, tmp_path: Path, place: str) -> None:
+    path = run.evidence(tmp_path / "pack.zip")
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    at = {"before": 0, "between": 1, "behind": len(files)}[place]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for n, (name, content) in enumerate(files.items()):
+            if n == at:
+                _write_raw(made, b"PK: smuggled")
+            made.writestr(name, content)
+        if at == len(files):
+            _write_raw(made, b"PK: smuggled")
+    (problem,) = verify_pack(path).problems
+    assert "12 bytes in it belong to no file; nothing was unpacked" in problem
+
+
+def _write_raw(archive: zipfile.ZipFile, content: bytes) -> None:
+    """Write bytes where the next file, or the list of files, would begin."""
+    archive.fp.seek(archive.start_dir)
+    archive.fp.write(content)
+    archive.start_dir = archive.fp.tell()
+    archive._didModify = True
+
+
 def test_whatever_byte_of_a_zip_is_changed_a_message_tells(run: Run, tmp_path: Path) -> None:
     whole = run.evidence(tmp_path / "pack.zip").read_bytes()
     unchanged = verify_pack(tmp_path / "pack.zip").held
