@@ -110,7 +110,8 @@ def test_the_known_weak_spot_covers_as_its_docstring_says() -> None:
         misses[0] += not estimate.low <= value <= estimate.high
         misses[1] += not difference.low <= value - other <= difference.high
     assert value == pytest.approx(0.475)
-    assert max(misses) <= binom.isf(0.001, runs, 0.08)
+    assert misses[0] <= binom.isf(0.001, runs, 0.08)
+    assert misses[1] <= most_misses(runs)  # of differences, which decide
 
 
 @pytest.mark.slow
@@ -183,10 +184,10 @@ def test_a_clear_difference_is_decided() -> None:
 
 def test_pairing_narrows_the_difference_of_models_that_share_their_samples() -> None:
     """With nothing shared the variance of the difference of equal, always broken models is 1/(6n); sharing
-    90 % of the samples leaves a tenth of it."""
+    90 % of the samples leaves a tenth of it. A sample that was not seen adds 1/n or a little more."""
     apart, together = (
         np.mean([c.difference("0", "1").high - c.difference("0", "1").value for c in runs])
         for runs in (comparisons(EQUAL["always broken"], 200, 50, shared=shared) for shared in (0.0, 0.9))
     )
-    assert apart == pytest.approx(1.972 * math.sqrt(1 / 6 / 200), rel=0.05)
-    assert together == pytest.approx(apart * math.sqrt(0.1), rel=0.1)
+    assert apart == pytest.approx(1.972 * math.sqrt(1 / 6 / 200) + 1 / 200, rel=0.05)
+    assert together == pytest.approx(1.972 * math.sqrt(0.1 / 6 / 200) + 1.6 / 200, rel=0.05)
