@@ -420,6 +420,7 @@ def test_links_summary_and_fit_without_a_server(run: Path, advrisk: Advrisk, tmp
     ("words", "complaint"),
     [
         (["--summary", "--invite", "Ann"], "different things to do"),
+        (["--summary", "--curve", "monotone"], "name its file with --fit"),
         (["--trials", "random"], "needs --model, one of noisy, plain"),
         (["--trials", "random", "--model", "plane"], "did you mean 'plain'?"),
         (["--model", "plain"], "--model belongs to --trials random"),

@@ -184,8 +184,6 @@ def _print_lines(found: "Summary") -> None:
         print("curve and damage: unknown, until some changes were noticed and some not")
     if (half := found.half) is not None:
         print(f"half goes unnoticed at size {half.value:.3g} [{half.low:.3g}, {half.high:.3g}]")
-    if found.shape is not None:
-        print(f"shape of the curve: p = {found.shape.p_value:.2g} (a small p says that the answers have another)")
     for model, damage in found.damage.items():
         print(f"damage of {model}: {damage.in_percent()}")
     for model, share in found.monte_carlo.items():

@@ -42,7 +42,8 @@ def widened(
     if np.isin(values, (lowest, highest)).all():
         return limits
     tail, (low, high) = (1 - level) / 2, limits
-    different, counts = np.unique(values, return_counts=True)
+    different, times = np.unique(values, return_counts=True)
+    counts = times.astype(np.float64)
     with_one_more = np.append(counts, 1.0)
     if exceeds_zero(low - np.append(different, lowest), with_one_more) > tail:
         low = min(low, -_upper(-different, -lowest, tail, counts))
