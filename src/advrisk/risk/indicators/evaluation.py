@@ -85,7 +85,7 @@ class Evaluated:
     @cached_property
     def residual(self) -> Floats:
         """The influences before they are divided by what leverage leaves, (leaves, n): their sum is 0."""
-        return np.asarray(self.influence * np.sqrt(1 - self.leverage)[self.group])
+        return np.asarray(self.influence * np.sqrt(np.maximum(1 - self.leverage, 0.0))[self.group])
 
     @cached_property
     def of_group(self) -> Floats:
