@@ -35,7 +35,10 @@ SHARDS: Mapping[str, tuple[str, ...]] = {
         ),
         *("paired_share", "evasion_limits", "gate_validity", "certificate_validity"),
     ),
-    "validity": ("looks", "detection_coverage", "indicator_coverage", "survival_coverage", "coverage"),
+    "validity": (
+        *("looks", "rare_failures", "evasion_shape", "detection_coverage", "indicator_coverage"),
+        *("survival_coverage", "coverage"),
+    ),
 }
 SUPPORT = ("cells", "nets", "peers", "shards", "timing", "zoo")  # what benchmarks share
 

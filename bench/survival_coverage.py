@@ -3,17 +3,20 @@
 Run: python -m bench survival_coverage (some minutes); `main` takes another number of runs.
 
 Worlds: exact times with censoring; whole passes, at most 8 or 3, as intervals; samples that recur six or ten times,
-with an effect of their own, where only errors by cluster can be right.
+with an effect of their own, where only errors by cluster can be right. Last, rows of which a share never fails, where a
+law's median is refused.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advrisk.risk.survival import FAMILIES, SurvivalFit, fit_survival
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import Estimate
+from advrisk.risk.survival import FAMILIES, SurvivalFit, fit_survival, kaplan_meier
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.held_out import calibrated_on_half
 
@@ -88,6 +91,7 @@ WORLDS = {
     "at most 3 passes": World(300, passes=True, watched=3.0),
     "recurring": World(600, samples=100),
 }
+NEVER = ((0.0, 20), (0.0, 100), (0.3, 12), (0.3, 20), (0.3, 40), (0.3, 100))  # share of rows, and passes
 FEW = {"30 samples recur": World(300, samples=30), "50 samples recur": World(500, samples=50)}
 CALIBRATED = {
     "1000 rows": World(1000),
@@ -101,21 +105,63 @@ def estimates(fit: SurvivalFit) -> dict[str, Any]:
     return {
         **{name: fit.coefficient(name).natural.estimate for name in ("intercept", "eps", "kind")},
         "shape": fit.coefficient("intercept", part="shape").natural.estimate,
-        "median": fit.median(at=AT),
+        "median": median_of(fit, at=AT),
         "restricted mean": fit.mean(at=AT, until=UNTIL),
         "mean": fit.mean(at=AT),
         "survival": fit.survival(TIME, at=AT),
     }
 
 
+def median_of(fit: SurvivalFit, **given: Any) -> Estimate | None:
+    """The median by the law; None where the fit refuses it."""
+    try:
+        return fit.median(**given)
+    except RiskError:
+        return None
+
+
 def coverage(world: World, family: str, runs: int) -> dict[str, float]:
+    """Of the numbers that are given, how many hold the truth."""
     truth = world.truth(family)
-    held = dict.fromkeys(truth, 0)
+    held, given = dict.fromkeys(truth, 0), dict.fromkeys(truth, 0)
     for run in range(runs):
         found = estimates(world.fit(world.table(family, np.random.default_rng([run, world.n])), family))
         for name, value in truth.items():
-            held[name] += found[name].low <= value <= found[name].high
-    return {name: count / runs for name, count in held.items()}
+            given[name] += found[name] is not None
+            held[name] += found[name] is not None and found[name].low <= value <= found[name].high
+    return {name: count / max(given[name], 1) for name, count in held.items()}
+
+
+@dataclass(frozen=True)
+class Medians:
+    """Of medians where a share of the rows never fails; shares of the runs."""
+
+    law: float  # the law's, were it not refused
+    refused: float
+    quoted: float  # those that are not refused and do not hold the truth
+    kaplan_meier: float
+    reached: float  # the median of the rows
+
+
+def cured(family: str, *, never: float, watched: float, runs: int, n: int = 300) -> Medians:
+    """Coverage of medians: rows in whole passes, a law with SIGMA and a scale of e^2, and rows that never fail."""
+    law = family_named(family)
+    truth = math.exp(2 + SIGMA * float(law.quantile(np.array([1 - 0.5 / (1 - never)]))[0]))
+    found = np.zeros(5)
+    for run in range(runs):
+        t = np.exp(2 + SIGMA * World(n)._noise(family, rng := np.random.default_rng([run, 7])))
+        t = np.where(rng.random(n) < never, np.inf, np.ceil(t))
+        frame = {"t": np.minimum(t, watched), "e": (t <= watched).astype(float)}
+        frame["low"] = frame["t"] - 1
+        fit = fit_survival(frame, duration="t", event="e", covariates=[], family=family, lower="low")
+        free = replace(fit)
+        object.__setattr__(free, "cure_p_value", 1.0)
+        by_law, by_rows = free.median(), kaplan_meier(frame["t"], frame["e"]).median()
+        holds = by_law.low <= truth <= by_law.high
+        refused = median_of(fit) is None
+        held = by_rows.low <= math.ceil(truth) <= by_rows.high  # the pass at which it is noticed
+        found += (holds, refused, not refused and not holds, held, math.isfinite(by_rows.value))
+    return Medians(*(found / runs).tolist())
 
 
 def doubted(world: World, family: str, runs: int) -> tuple[float, float, float]:
@@ -151,6 +197,15 @@ def main(runs: int = RUNS, *, tiny: bool = False) -> None:
         for family in FAMILIES:
             share, ici, chance = doubted(world, family, runs)
             print(f"{name:26} {family:11} beyond chance {share:5.1%}, ICI {ici:.3f}, chance {chance:.3f}", flush=True)
+    print("medians of 300 rows of which a share never fails, watched for so many passes")
+    for never, watched in NEVER:
+        for family in FAMILIES:
+            found = cured(family, never=never, watched=watched, runs=runs)
+            print(
+                f"{never:4.0%} of rows, {watched:3} passes {family:11} the law's holds {found.law:6.1%}, is refused "
+                f"{found.refused:6.1%}, quoted and wrong {found.quoted:5.1%}; the rows' {found.kaplan_meier:6.1%}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def families(found: Findings) -> list[str]:
         also = ", and the seconds of a clean pass" if reading.inference else ""
         lines += [f"In {_TITLES[reading.measure]}; covariates depth, {', '.join(found.beside)}{also}:"]
         longest = next(iter(fits.values())).longest
-        head = ["family", "AIC", "BIC", "concordance", f"mean up to {longest:.3g}", "mean extrapolated", "median"]
+        head = ["family", "AIC", "BIC", "concordance", f"mean up to {longest:.3g}", "mean extrapolated"]
         lines += [*table(head, [_family_row(fit) for fit in fits.values()])]
     return lines + _chosen(found)
 
@@ -84,7 +84,7 @@ def _family_row(fit: SurvivalFit) -> list[str]:
     restricted, mean = fit.mean(until=fit.longest), fit.mean()
     whole = "infinite" if not math.isfinite(mean.value) else _short(mean)
     scores = [f"{fit.aic:.0f}", f"{fit.bic:.0f}", f"{fit.concordance:.3f}"]
-    return [fit.family, *scores, _short(restricted), whole, _short(fit.median())]
+    return [fit.family, *scores, _short(restricted), whole]
 
 
 def _chosen(found: Findings) -> list[str]:

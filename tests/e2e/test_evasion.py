@@ -137,6 +137,34 @@ def test_answers_are_not_written_over_and_folders_are_no_files(advrisk: Command,
     assert "--out needs --norm" in advrisk("evasion", "answers.csv", "--out", "curve.json").stderr
 
 
+def test_another_shape_is_doubted_and_the_advice_can_be_followed(advrisk: Command, tmp_path: Path) -> None:
+    """Plateaus of 1, 0.6 and 0.1: neither logistic nor Bayesian, but falling."""
+    sizes = np.repeat(np.geomspace(0.01, 0.5, 30), 10)
+    level = np.where(sizes < 0.03, 10, np.where(sizes < 0.2, 6, 1))
+    undetected = np.arange(300) % 10 < level
+    rows = [f"{size:.6g},{int(flag)}" for size, flag in zip(sizes, undetected, strict=True)]
+    (tmp_path / "plateaus.csv").write_text("\n".join(["size,undetected", *rows]))
+    done = advrisk("evasion", "plateaus.csv", "--norm", "linf", "--out", "curve.json", "--json")
+    found = json.loads(done.stdout)
+    assert found["shape"]["p_value"] <= 0.01
+    (note,) = found["notes"]
+    assert "do not have the shape" in note
+    assert "`--fit monotone`" in note
+    (tmp_path / "theirs.csv").write_text("model,sample,distance\nm,1,0.1\nm,2,0.2\n")
+    advrisk("import", "theirs.csv", "run", "--norm", "linf")
+    assert note in " ".join(advrisk("select", "run", "--evasion", "curve.json").stdout.split())
+    assert note in json.loads(advrisk("select", "run", "--evasion", "curve.json", "--json").stdout)["notes"]
+    assert advrisk("report", "run").returncode == 0
+    free = fit_evasion(tmp_path / "plateaus.csv", fit="monotone")
+    assert (free.shape, free.notes) == (None, ())
+
+
+def test_a_shape_that_is_not_doubted_is_said(advrisk: Command, tmp_path: Path) -> None:
+    write_answers(tmp_path / "answers.csv")
+    shown = " ".join(advrisk("evasion", "answers.csv").stdout.split())
+    assert "Nothing in the answers speaks against the shape of the curve (p = " in shown
+
+
 def test_answers_the_wrong_way_round_are_doubted(tmp_path: Path) -> None:
     (tmp_path / "rising.csv").write_text("size,undetected\n0.1,no\n0.2,no\n0.3,yes\n0.4,yes\n")
     assert "wrong way round" in fit_evasion(tmp_path / "rising.csv").notes[0]

@@ -422,6 +422,7 @@ def test_links_summary_and_fit_without_a_server(run: Path, advrisk: Advrisk, tmp
         (["--summary", "--invite", "Ann"], "different things to do"),
         (["--revoke", "Ann", "--invite", "Ann"], "different things to do"),
         (["--revoke", "Ann"], "nobody was invited yet"),
+        (["--summary", "--curve", "monotone"], "name its file with --fit"),
         (["--trials", "random"], "needs --model, one of noisy, plain"),
         (["--trials", "random", "--model", "plane"], "did you mean 'plain'?"),
         (["--model", "plain"], "--model belongs to --trials random"),

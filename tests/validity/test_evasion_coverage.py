@@ -22,6 +22,7 @@ from bench.coverage import (
     misses,
     true_damage,
 )
+from bench.evasion_shape import RIGHT, WRONG, coverage, doubted
 
 QUICK, SLOW = 300, 2000
 FEW = 60  # where every run fits a curve
@@ -157,6 +158,31 @@ def test_one_detector_is_rarely_taken_for_three(n: int, steep: float) -> None:
 @pytest.mark.parametrize(("n", "steep"), [(30, 3.0), (30, 30.0), (120, 3.0), (120, 30.0)])
 def test_one_detector_is_rarely_taken_for_three_in_many_runs(n: int, steep: float) -> None:
     assert sum(p <= 0.05 for p in p_values(n, SLOW, steep=steep)) <= most_misses(SLOW, 0.05)
+
+
+# Whether answers have the shape of the curve
+
+
+@pytest.mark.parametrize("name", ["logistic, 60 answers", "bayesian, 60"])
+def test_the_right_shape_is_rarely_doubted(name: str) -> None:
+    assert doubted(RIGHT[name], 40, seed=4) <= most_misses(40, 0.05) / 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_right_shape_is_rarely_doubted_in_many_runs(name: str) -> None:
+    """At 5 %, 200 runs: more than 22 come with a probability below 1e-3."""
+    assert doubted(RIGHT[name], 200, seed=4) <= most_misses(200, 0.06) / 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in WRONG if name.startswith("plateaus")])
+def test_who_follows_the_advice_is_covered(name: str) -> None:
+    """With 300 answers a wrong shape is nearly always doubted, and then the monotone curve covers; 100 runs each."""
+    as_it_is, advised, doubts = coverage(WRONG[name], 100, seed=4)
+    assert advised >= as_it_is
+    assert advised >= 1 - most_misses(100, 0.07) / 100
+    assert name.endswith(" 60") or (doubts >= 0.95 and as_it_is < LEAST)
 
 
 def test_thirty_answers_at_informative_sizes_give_a_useful_curve() -> None:

@@ -14,6 +14,7 @@ from bench.gate_validity import (
     unknown_passes,
     whole_gate,
 )
+from bench.rare_failures import by_scenario
 
 TAIL = 0.025
 RUNS = 8000
@@ -54,3 +55,23 @@ def test_a_gate_of_several_requirements() -> None:
     found = whole_gate(100, RUNS, seed=15)
     assert found["all"] <= found["one"] <= TAIL + NOISE
     assert 0.05 < found["fails"] < 5 * TAIL + 3 * (5 * TAIL / RUNS) ** 0.5  # wrong fails do add up
+
+
+def test_a_risk_at_its_limit_seldom_passes_where_losses_are_rare() -> None:
+    """A hundred runs: at 0.025, more than 9 come with a probability below 1e-3."""
+    assert by_scenario(0.02, 300, 100, seed=16)[0].passes <= 9 / 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [150, 300, 1000])
+@pytest.mark.parametrize("rare", [0.01, 0.02, 0.05])
+def test_a_risk_at_its_limit_passes_as_seldom_as_promised(rare: float, n: int) -> None:
+    runs = 600
+    found, _ = by_scenario(rare, n, runs, seed=17)
+    assert found.passes <= TAIL + 3 * (TAIL * (1 - TAIL) / runs) ** 0.5
+
+
+@pytest.mark.slow
+def test_korn_and_graubards_interval_alone_would_pass_it_too_often() -> None:
+    """The contrast: without it, the test above might not be able to fail."""
+    assert by_scenario(0.01, 300, 1000, seed=17)[1].passes > TAIL

@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 from advrisk.risk.indicators import Scenario, indicator_tree
 from bench.indicator_coverage import ALIKE, MORE, WORLDS, World, false_decisions, misses
+from bench.rare_failures import by_scenario
 
 
 def most_misses(runs: int, share: float = 0.05) -> int:
@@ -54,3 +55,19 @@ def test_the_truths_themselves_are_those_of_large_samples(name: str) -> None:
     assert len(truths) in (2, 3, 5)
     for path, truth in truths.items():
         assert tree.at(path).value.value == pytest.approx(truth, rel=0.06, abs=0.003), path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [150, 300, 1000])
+@pytest.mark.parametrize("rare", [0.01, 0.02, 0.05])
+def test_a_model_with_rare_total_failures_is_seldom_named_in_many_runs(rare: float, n: int) -> None:
+    """At most 2.5 % on either side, and what 600 runs leave to chance."""
+    found, _ = by_scenario(rare, n, 600, seed=3)
+    assert max(found.unsafe, found.other) <= most_misses(600, 0.025) / 600
+
+
+@pytest.mark.slow
+def test_students_interval_would_name_it() -> None:
+    """The contrast: the interval that knows the spread alone is wrong more than twice as often as it may be."""
+    _, usual = by_scenario(0.01, 300, 600, seed=3)
+    assert usual.unsafe > 0.05 + 3 * (0.025 * 0.975 / 600) ** 0.5

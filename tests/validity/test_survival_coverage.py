@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advrisk.risk.survival import FAMILIES, fit_survival, kaplan_meier
-from bench.survival_coverage import CALIBRATED, FEW, RUNS, WORLDS, coverage, doubted
+from bench.survival_coverage import CALIBRATED, FEW, RUNS, WORLDS, coverage, cured, doubted
 
 
 @pytest.mark.slow
@@ -76,3 +76,35 @@ def test_intervals_of_few_clusters_cover_nearly_as_they_say(world: str, family: 
     found = coverage(FEW[world], family, RUNS)
     assert found.pop("shape") >= 0.90
     assert all(0.925 <= share <= 0.975 for share in found.values()), found
+
+
+CURED = 300  # runs; the standard error of a share near 0.95 is 0.013
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("watched", [20, 40, 100])
+def test_medians_hold_where_three_of_ten_rows_never_fail(watched: int, family: str) -> None:
+    """The law's own median often misses; it is refused then, and the rows' median is covered as its interval says."""
+    found = cured(family, never=0.3, watched=watched, runs=CURED)
+    assert found.law < 0.93
+    assert found.quoted <= 0.05
+    assert found.kaplan_meier >= 0.95 - 3 * (0.05 * 0.95 / CURED) ** 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("watched", [20, 100])
+def test_medians_are_seldom_refused_where_all_rows_fail(watched: int, family: str) -> None:
+    """At 5 %, up to 10 % in 300 rows: the test is one of many rows."""
+    found = cured(family, never=0.0, watched=watched, runs=CURED)
+    assert found.refused <= 0.10 + 3 * (0.1 * 0.9 / CURED) ** 0.5
+    assert found.law >= 0.95 - 3 * (0.05 * 0.95 / CURED) ** 0.5
+
+
+def test_a_median_is_not_quoted_where_three_of_ten_rows_never_fail() -> None:
+    """Forty runs: the rows' median misses more than 7 times with a probability below 1e-3 at 5 %."""
+    found = cured("weibull", never=0.3, watched=40, runs=40)
+    assert found.law < 0.5
+    assert found.quoted == 0
+    assert found.kaplan_meier >= 33 / 40

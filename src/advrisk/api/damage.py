@@ -87,7 +87,6 @@ def assessed_damage(
         evasion=question.curve,
         answers=said,
         cost=asked.cost if cost is None else cost,
-        skewed=run.decision_level is not None,
         samples_left=run.samples_left,
         written=run.study.written if run.study else {},
         notes=(*stopping_words(run.stopping, run.study, level=asked.level), *question.notes, *unread),

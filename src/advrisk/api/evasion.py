@@ -11,6 +11,7 @@ from advrisk.answers.file import AnswerRows, read_answer_file
 from advrisk.api.run import Run
 from advrisk.assess.damage.differences import unlike_groups
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
+from advrisk.assess.damage.shape import MONOTONE_OPTION, NO_MONOTONE, shape_warning
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
@@ -20,11 +21,13 @@ from advrisk.ledger.sync.remote import local_path, url_of
 from advrisk.risk.evasion import (
     BayesianEvasion,
     EvasionCurve,
+    ShapeTest,
     curve_band,
     fit_bayesian,
     fit_logistic,
     fit_monotone,
     half_detected,
+    shape_test,
     write_evasion,
 )
 from advrisk.study import CLEAN
@@ -47,6 +50,7 @@ class FittedEvasion:
     half: Estimate | None  # the size of which half goes undetected
     values: tuple[tuple[float, Estimate], ...]  # Psi at some sizes
     notes: tuple[str, ...]
+    shape: ShapeTest | None = None  # whether the answers have the shape that the fit assumes
     source: Path | None = None  # the file of the answers
 
     def write(self, path: str | Path) -> Path:
@@ -66,6 +70,7 @@ class FittedEvasion:
             "asked": list(self.asked),
             "half": self.half.as_dict() if self.half else None,
             "values": [{"size": size, **value.as_dict()} for size, value in self.values],
+            "shape": self.shape.as_dict() if self.shape else None,
             "notes": list(self.notes),
         }
 
@@ -87,14 +92,17 @@ def fit_evasion(
     Columns of a file: `size`, `undetected`, and if known `model`, `arm`, `labeller`, `image`. Of a run:
     what `detector` says (as in `Run.damage`) of clean inputs and nearest successes. `guess` and `lapse`
     are the rates of false alarms and of lapses; they are learned unless given. `scale`, the rates and
-    `forced_choice` belong to the Bayesian fit. Whether answers differ between models or arms is
-    tested; a warning is kept with the curve.
+    `forced_choice` belong to the Bayesian fit. Whether answers have the shape that the fit assumes, and
+    whether they differ between models or arms, is tested; a warning is kept with the curve.
     """
     answers, norm = _answers(source, detector, norm)
     settings = {"scale": scale, "guess": guess, "lapse": lapse, "forced_choice": forced_choice}
     curve = _fitted(answers, fit, settings)
     rng = generator("evasion", 0)
     notes = [curve.note] if isinstance(curve, BayesianEvasion) and curve.note else []
+    shape = shape_test(curve)
+    doubt = shape_warning(shape, NO_MONOTONE if forced_choice else MONOTONE_OPTION)
+    notes += [doubt] if doubt else []
     notes += _rising(answers) + ([FORCED_CHOICE_UNTESTED] if forced_choice else _doubts(answers, rng))
     return FittedEvasion(
         curve=curve,
@@ -105,6 +113,7 @@ def fit_evasion(
         half=half_detected(curve, level),
         values=_values(curve, answers, level),
         notes=tuple(notes),
+        shape=shape,
         source=None if isinstance(source, AnswerRows) else Path(source),
     )
 

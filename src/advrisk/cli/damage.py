@@ -7,6 +7,7 @@ from rich.console import Console
 
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.sections import sections
+from advrisk.assess.damage.shape import shape_sentence, shape_warning
 from advrisk.assess.indicators.words import loss_interval, short_verdict
 from advrisk.core.names import counted
 from advrisk.core.sections import Column, Headline, Table
@@ -72,6 +73,8 @@ def print_evasion(found: "FittedEvasion", out: str | None) -> None:
     if found.half is not None:
         low, high = found.half.low, found.half.high
         sentences.append(f"Half goes undetected at a size of {found.half.value:.4g} [{low:.4g}, {high:.4g}].")
+    if found.shape is not None and shape_warning(found.shape) is None:
+        sentences.append(shape_sentence(found.shape))
     for sentence in [*sentences, *found.notes]:
         indented(console, f"· {sentence}", by=0)
     if out:

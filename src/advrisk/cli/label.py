@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _Design = Literal["yes-no", "side-by-side", "forced-choice"]
 _Trials = Literal["adaptive", "random"]
+_Curve = Literal["bayesian", "monotone"]
 
 
 def label(
@@ -70,6 +71,9 @@ def label(
     fit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the evasion curve to FILE, and do nothing else.")
     ] = None,
+    curve: Annotated[
+        _Curve, typer.Option(help="With --fit: a curve with a shape, or one that only falls.")
+    ] = "bayesian",
     as_json: Annotated[bool, typer.Option("--json", help="With --summary: print JSON for machines.")] = False,
 ) -> None:
     """Ask people which changes they notice, on a web page.
@@ -85,13 +89,15 @@ def label(
         raise RunError("--invite, --revoke, --summary and --fit are different things to do; say one of them")
     if as_json and not summary:
         raise RunError("--json prints a summary for machines: say --summary, too")
+    if curve != "bayesian" and fit is None:
+        raise RunError("--curve says which curve is written: name its file with --fit")
     if answers is None and (url := url_of(folder)):
         raise RunError(f"{url}: answers cannot be kept there; name a database with --answers")
     wishes = Wishes(answers, norm, design, seconds)
     if summary:
         _print_summary(folder, wishes, as_json=as_json)
     elif fit is not None:
-        _write_curve(folder, wishes, fit)
+        _write_curve(folder, wishes, fit, monotone=curve == "monotone")
     elif revoke is not None:
         _revoke(folder, wishes, revoke)
     else:
@@ -208,12 +214,12 @@ def _warn(warnings: "Iterable[str]") -> None:
         complain(warning)
 
 
-def _write_curve(folder: str, wishes: "Wishes", target: str) -> None:
+def _write_curve(folder: str, wishes: "Wishes", target: str, *, monotone: bool) -> None:
     from advrisk.ledger.sync.files import output_file
     from advrisk.web.labelling import open_labelling
 
     with open_labelling(folder, wishes, create=False) as opened:
         with output_file(target) as path:
-            written = opened.write_curve(path)
+            written = opened.write_curve(path, monotone=monotone)
         _warn(written.notes)
         print(f"{target} written from {counted(written.n_answers, 'answer')}")

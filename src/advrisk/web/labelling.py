@@ -13,9 +13,15 @@ from advrisk.answers.records import Design, Labeller, LabellingSettings, Labelli
 from advrisk.answers.store import AnswerStore
 from advrisk.answers.tables import NoAnswersError
 from advrisk.api import Run
-from advrisk.assess.damage.labelling import fit_answers, group_warnings
+from advrisk.assess.damage.labelling import (
+    fit_answers,
+    group_warnings,
+    monotone_answers,
+    monotone_notes,
+    shape_doubts,
+)
 from advrisk.core.errors import LedgerError, RunError
-from advrisk.risk.evasion import BayesianEvasion, write_evasion
+from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, write_evasion
 from advrisk.study import Norm
 from advrisk.web.background import Background
 from advrisk.web.history import History, Seen
@@ -123,11 +129,19 @@ class Labelling:
             held = self._chooser = Chooser(curve, len(answers), revision)
         return held
 
-    def write_curve(self, target: Path) -> Written:
-        """Write the curve of all answers, with the doubts about it; too few answers, or all alike, are refused."""
+    def write_curve(self, target: Path, *, monotone: bool = False) -> Written:
+        """Write the curve of all answers, with the doubts about it; too few answers, or all alike, are refused.
+
+        A `monotone` curve assumes no shape.
+        """
         answers = self.store.answers()
-        curve = fit_answers(answers, plausible=self.pool.plausible)
-        written = Written(len(answers), tuple(group_warnings(answers)))
+        if monotone:
+            curve: EvasionCurve = monotone_answers(answers)
+            notes = monotone_notes(answers)
+        else:
+            curve = fit_answers(answers, plausible=self.pool.plausible)
+            notes = shape_doubts(curve)[1]
+        written = Written(len(answers), (*notes, *group_warnings(answers)))
         write_evasion(target, curve, norm=self.settings.norm, notes=written.notes)
         return written
 

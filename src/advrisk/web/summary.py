@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from advrisk.answers.records import Answer, Labeller, LabellingSettings
-from advrisk.assess.damage.labelling import agreement, fit_answers, group_warnings
+from advrisk.assess.damage.labelling import agreement, fit_answers, group_warnings, shape_doubts
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.core.estimate import Estimate
 from advrisk.risk.absolute import compare_damage
-from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, curve_band, half_detected
+from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, ShapeTest, curve_band, half_detected
 from advrisk.risk.labelling import Agreement
 from advrisk.web.stimuli import Pool
 
@@ -60,6 +60,7 @@ class Summary:
     clean_error: Mapping[str, float]
     extrapolated: Mapping[str, float]
     monte_carlo: Mapping[str, Estimate]
+    shape: ShapeTest | None  # whether the answers have the shape of the curve
     warnings: tuple[str, ...]
 
     @property
@@ -81,6 +82,7 @@ class Summary:
             "labellers": [vars(labeller) for labeller in self.labellers],
             "agreement": vars(self.agreement),
             "fitted": self.fitted,
+            "shape": self.shape.as_dict() if self.shape else None,
             "warnings": list(self.warnings),
             "half_size": self.half.as_dict() if self.half else None,
             "damage": {model: estimate.as_dict() for model, estimate in self.damage.items()},
@@ -112,6 +114,7 @@ def summarise(
     models = pool.distances.by_model
     fitted = tell_of_detection(answers)
     compared = compare_damage(models, curve, level=LEVEL, rng=np.random.default_rng(0)) if fitted else None
+    shape, doubts = shape_doubts(curve) if fitted else (None, [])
     arms = _nearest_arms(pool)
     walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed, nearest_arms=arms)
     return Summary(
@@ -127,7 +130,8 @@ def summarise(
         clean_error=compared.clean_error if compared else {},
         extrapolated=compared.extrapolated if compared else {},
         monte_carlo={model: walk.estimate(level=LEVEL) for model, walk in walks.items() if walk.samples},
-        warnings=(*([curve.note] if curve.note else []), *group_warnings(answers)),
+        shape=shape,
+        warnings=(*([curve.note] if curve.note else []), *doubts, *group_warnings(answers)),
     )
 
 

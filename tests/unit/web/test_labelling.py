@@ -10,7 +10,7 @@ import pytest
 from advrisk.answers.records import Design, Labeller, LabellingSettings
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import LedgerError, RiskError, RunError
-from advrisk.risk.evasion import evasion_notes
+from advrisk.risk.evasion import MonotoneEvasion, evasion_notes, read_evasion
 from advrisk.web import labelling as module
 from advrisk.web.labelling import Labelling, Wishes, open_labelling
 from advrisk.web.stimuli import Pool
@@ -80,7 +80,12 @@ def test_the_doubts_about_a_curve_are_written_with_it(
     assert written.notes == (note,)
     if design == "forced-choice":
         assert note == FORCED_CHOICE_UNTESTED
+        with pytest.raises(RiskError, match="leave out `--curve monotone`"):
+            labelling.write_curve(tmp_path / "falls.json", monotone=True)
     else:
+        labelling.write_curve(tmp_path / "falls.json", monotone=True)
+        assert isinstance(read_evasion(tmp_path / "falls.json"), MonotoneEvasion)
+        assert labelling.current_summary().as_dict()["shape"]["p_value"] > 0.01
         assert "differ between hard, plain" in note
         assert labelling.current_summary().warnings == written.notes
 

@@ -180,14 +180,10 @@ def assess_damage(
     answers: Sequence[Answer] = (),
     cost: float | None = None,
     notes: Sequence[str] = (),
-    skewed: bool = False,
     samples_left: int | None = None,
     written: Mapping[float, str] | None = None,
 ) -> DamageAssessment:
-    """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative.
-
-    `skewed` is that of `detector_free_damage`.
-    """
+    """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative."""
     distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
     _refuse_corruptions(ledger, distances.arms)
     detection = None
@@ -231,7 +227,6 @@ def assess_damage(
         queries=queries,
         cost=cost,
         notes=(*notes, *loose, *on_queries(model for model in queries if model in distances.by_model)),
-        skewed=skewed,
         rng=generator("damage", seed),
     )
 
@@ -252,12 +247,11 @@ def assess_distances(
     queries: Mapping[str, QueryPoints] | None = None,
     cost: float | None = None,
     notes: Sequence[str] = (),
-    skewed: bool = False,
     rng: np.random.Generator,
 ) -> DamageAssessment:
     """The assessment of distances that are at hand; `queries` are of models that answer at random."""
     stated = stated or Stated(sizes=thresholds)
-    comparison = _compared(distances, question, evasion, detection, cost, rng, skewed=skewed, stated=stated)
+    comparison = _compared(distances, question, evasion, detection, cost, rng, stated=stated)
     pairs = decided_pairs(comparison, text=conflict_text) if comparison else ()
     best_clean = _best_clean(accuracy or {}, distances)
     rows = [
@@ -338,7 +332,6 @@ def _compared(
     cost: float | None,
     rng: np.random.Generator,
     *,
-    skewed: bool = False,
     stated: Stated,
 ) -> AnyComparison | None:
     """None for a single model without a curve: its damage would be relative to itself."""
@@ -353,7 +346,7 @@ def _compared(
         )
     if len(distances.by_model) == 1 and question.evasion is None:
         return None
-    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples, "skewed": skewed}
+    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples}
     return detector_free_damage(distances.by_model, rng=rng, stated=stated, **given)
 
 

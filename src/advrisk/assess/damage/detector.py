@@ -12,11 +12,12 @@ import numpy as np
 from advrisk.assess.damage.differences import unlike_groups
 from advrisk.assess.damage.distances import Distances
 from advrisk.assess.damage.monte_carlo import watch
+from advrisk.assess.damage.shape import MONOTONE_OF_RUN, shape_warning
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
 from advrisk.risk.absolute import EvasionComparison, compare_damage
-from advrisk.risk.evasion import fit_bayesian
+from advrisk.risk.evasion import fit_bayesian, shape_test
 from advrisk.risk.monte_carlo import MonteCarloDamage, walked_answers, walked_damage
 from advrisk.study import CLEAN, AlarmSpec
 
@@ -74,5 +75,7 @@ def detect(
         return Detection(found, None, (*found.warnings, unfitted))
     groups = {"model": answers.models, "arm": [None if arm == CLEAN.id else arm for arm in answers.arms]}
     doubts = unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
+    if doubt := shape_warning(shape_test(curve), MONOTONE_OF_RUN):
+        doubts.append(doubt)
     by_curve = compare_damage({model: walk.size for model, walk in walked.items()}, curve, level=level, rng=rng)
     return Detection(found, by_curve, (*found.warnings, *doubts))

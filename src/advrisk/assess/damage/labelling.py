@@ -9,8 +9,9 @@ import numpy as np
 
 from advrisk.answers.records import Answer, Design
 from advrisk.assess.damage.differences import unlike_groups
+from advrisk.assess.damage.shape import MONOTONE_LABELS, NO_MONOTONE, shape_warning
 from advrisk.core.errors import RiskError
-from advrisk.risk.evasion import BayesianEvasion, fit_bayesian
+from advrisk.risk.evasion import BayesianEvasion, MonotoneEvasion, ShapeTest, fit_bayesian, fit_monotone, shape_test
 from advrisk.risk.labelling import Agreement, krippendorff_alpha
 
 _ALPHA = 0.01  # answers are looked at again and again while they come in
@@ -63,6 +64,30 @@ def group_warnings(answers: Sequence[Answer]) -> list[str]:
         alpha=_ALPHA,
         rng=np.random.default_rng(0),
     )
+
+
+def monotone_answers(answers: Sequence[Answer]) -> MonotoneEvasion:
+    """The curve that only falls; it takes labellers and pictures as all alike, and knows no forced choice."""
+    if _design(answers, None) == "forced-choice":
+        raise RiskError(
+            "of forced choices, half of what went unnoticed is hidden by luck, which a monotone fit does not know; "
+            "leave out `--curve monotone`"
+        )
+    return fit_monotone([answer.size for answer in answers], [answer.undetected for answer in answers])
+
+
+def monotone_notes(answers: Sequence[Answer]) -> list[str]:
+    """What a monotone curve of these answers leaves aside."""
+    if len({answer.labeller for answer in answers}) < 2:
+        return []
+    return ["The monotone curve takes all labellers for one: where they differ, its intervals are too narrow."]
+
+
+def shape_doubts(curve: BayesianEvasion) -> tuple[ShapeTest | None, list[str]]:
+    """Whether the answers have the shape of the curve, and the warning where they do not."""
+    found = shape_test(curve)
+    warning = shape_warning(found, NO_MONOTONE if curve.forced_choice else MONOTONE_LABELS, alpha=_ALPHA)
+    return found, [warning] if warning else []
 
 
 def agreement(answers: Iterable[Answer]) -> Agreement:

@@ -33,8 +33,7 @@ class ModelSurvival:
     at: Mapping[str, Any]  # the covariates that are its own
     mean: Estimate | None  # restricted to the limit of the assessment
     median: Estimate | None  # infinite where it was not reached
-    law_mean: Estimate | None  # up to the limit; None, as are the next two, where no law holds
-    law_median: Estimate | None
+    law_mean: Estimate | None  # up to the limit; None, as is the next one, where no law holds
     endless_mean: Estimate | None
     hazard: tuple[tuple[float, Estimate, Estimate], ...]  # time, h(t) and f(t) by the law
     benign: Rate | None  # failures of clean inputs
@@ -48,7 +47,7 @@ class ModelSurvival:
         return self.median is not None and bool(np.isfinite(self.median.value))
 
     def as_dict(self) -> dict[str, Any]:
-        facts, names = self.facts, ("mean", "median", "law_mean", "law_median", "endless_mean")
+        facts, names = self.facts, ("mean", "median", "law_mean", "endless_mean")
         return {
             "model": self.model,
             "rows": self.tally.as_dict(),
@@ -94,7 +93,6 @@ def model_survival(
         mean=None if curve is None else curve.mean(min(limits.until, curve.end)),
         median=None if curve is None else curve.median(),
         law_mean=None if law is None else law.mean(at=at, until=limits.until),
-        law_median=None if law is None else law.median(at=at, seen=None if curve is None else curve.end),
         endless_mean=None if law is None else law.mean(at=at),
         hazard=() if law is None else _hazard(law, at, limits.until),
         benign=benign,

@@ -31,7 +31,7 @@ def survival_rows(found: "SurvivalAssessment") -> Iterator[Row]:
     for family in found.families:
         for name in ("log_likelihood", "aic", "bic", "concordance", "held_out"):
             yield _line("family", "", f"{family.family} {name}", getattr(family, name), "")
-        for name in ("mean", "endless_mean", "median") if found.law is not None else ():
+        for name in ("mean", "endless_mean") if found.law is not None else ():
             yield _line("family", "", f"{family.family} {name}", getattr(family, name), found.unit)
     for standing in found.pareto:
         yield _line("pareto", standing.model, "on the front", float(standing.on_front), "1: yes, 0: no")
@@ -54,7 +54,7 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
         yield _line("rows", one.model, name, float(n), "rows")
     for name in ("clean_accuracy", "clean_rejection"):
         yield _line("clean", one.model, name, getattr(one, name), "share of clean inputs")
-    for name in ("mean", "median", "law_mean", "law_median", "endless_mean"):
+    for name in ("mean", "median", "law_mean", "endless_mean"):
         yield _line("survival", one.model, name, getattr(one, name), unit)
     for time, hazard, density in one.hazard:
         yield _line("hazard", one.model, f"at {time:g}", hazard, f"failures per {unit} among those left")

@@ -107,12 +107,12 @@ def family_table(found: SurvivalAssessment) -> Table:
     columns = [Column("law"), *(Column(name, "number") for name in ("AIC", "BIC", "log-likelihood", "concordance"))]
     columns.append(Column("behind", "magnitude"))
     if found.law is not None:
-        names = f"mean up to {found.until:.4g}", "mean, extrapolated", "median"
+        names = f"mean up to {found.until:.4g}", "mean, extrapolated"
         columns += [Column(name, "magnitude") for name in names]
     rows: list[tuple[Value, ...]] = []
     for one in found.families:
         fit = (_family(one), one.aic, one.bic, one.log_likelihood, one.concordance, one.behind)
-        times = (_timed(one.mean), one.endless_mean, _timed(one.median)) if found.law is not None else ()
+        times = (_timed(one.mean), one.endless_mean) if found.law is not None else ()
         rows.append((*fit, *times))
     return Table("Laws that were fitted", tuple(columns), tuple(rows))
 

@@ -19,6 +19,7 @@ from advrisk.risk.evasion.files import evasion_notes, read_evasion, write_evasio
 from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average, threshold
 from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
 from advrisk.risk.evasion.monotone import MonotoneCurve, MonotoneEvasion, fit_monotone
+from advrisk.risk.evasion.shape import ShapeTest, shape_test
 
 __all__ = [
     "AverageEvasion",
@@ -31,6 +32,7 @@ __all__ = [
     "LogisticEvasion",
     "MonotoneCurve",
     "MonotoneEvasion",
+    "ShapeTest",
     "ThresholdEvasion",
     "as_curve",
     "average",
@@ -46,6 +48,7 @@ __all__ = [
     "half_detected",
     "paired_distances",
     "read_evasion",
+    "shape_test",
     "tested_groups",
     "threshold",
     "values_of",

@@ -63,6 +63,15 @@ class BayesianEvasion:
         """Curves that stand for the posterior; of Markov chains, all that they kept."""
         return self._curves(self._posterior.nodes(n)[0] if self._effects is None else self._effects.rows)
 
+    def answer_draws(self, n: int, rng: np.random.Generator) -> Floats | None:
+        """The probability that each answer is "undetected", (n, answers), under draws from the posterior in which
+        labellers and images are new; None where nobody differs, and sizes alone say it."""
+        if self._effects is None:
+            return None
+        at, shift = self._effects.answer_draws(self.answers, n, rng)
+        fallen = fall(self.answers.sizes, at[:, :1] + shift, at[:, 1:2], self.scale)
+        return (0.5 if self.forced_choice else 1.0) * (at[:, 3:4] + (1 - at[:, 2:3] - at[:, 3:4]) * fallen)
+
     def extrapolated(self, sizes: ArrayLike) -> Flags:
         if self.answers.n == 0:
             return np.isfinite(checked_sizes(sizes, "sizes"))

@@ -43,6 +43,17 @@ class Effects:
         places = np.concatenate([rng.permutation(there) for _ in range(-(-n // there))])[:n]
         return np.asarray(self.rows[places])
 
+    def answer_draws(self, answers: Answers, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Log threshold, log width, guess and lapse of n draws; and what new labellers and images add to the log
+        threshold of each answer, (n, answers)."""
+        places = rng.integers(len(self.parameters), size=n)
+        shift = np.zeros((n, answers.n))
+        for spread, names in ((self.of_labellers, answers.labellers), (self.of_images, answers.images)):
+            if spread is not None and names is not None:
+                different, of_answer = numbered(names)
+                shift += (spread[places, None] * rng.standard_normal((n, len(different))))[:, of_answer]
+        return self.parameters[places], shift
+
     def mean(self, sizes: Floats, scale: Scale) -> Floats:
         """The mean curve at finite sizes."""
         rows = np.column_stack([np.exp(self.parameters[:, :2]), self.parameters[:, 2:], self.spread])

@@ -29,6 +29,38 @@ class SampleBand:
     alone: Floats  # root of the sum of squared weights, of samples that are the only ones of their kind
 
 
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What each sample adds to a mean, or to a difference of two: what is expected of its kind, and what is its own."""
+
+    expected: Floats
+    own: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, found: Evaluated, weights: Floats) -> "Contributions":
+        """Under these weights of leaves."""
+        own = weights @ found.residual
+        return cls(weights @ found.parts - own, own, (weights @ found.of_group) @ found.share)
+
+    def minus(self, other: "Contributions") -> "Contributions":
+        """Of the difference, on the same samples."""
+        return Contributions(self.expected - other.expected, self.own - other.own, self.weight)
+
+    def pseudo_values(self, band: SampleBand, value: float, least: float, most: float) -> tuple[Floats, float, float]:
+        """What each sample of a band says of its mean `value`; the least and the most that one not seen may say.
+
+        A sample's loss, or difference of losses, lies between `least` and `most`. The mean of the pseudo-values is
+        `value`; where all samples weigh alike and are of one kind they are the losses themselves.
+        """
+        there = self.weight > 0 if band.columns is None else (self.weight > 0) & band.columns
+        each = int(there.sum()) / float(band.share[0])
+        own, expected, weight = self.own[there], self.expected[there], self.weight[there]
+        values = value + each * (own - own.mean())
+        low, high = value + each * (weight * least - expected).min(), value + each * (weight * most - expected).max()
+        return values, min(float(low), float(values.min())), max(float(high), float(values.max()))
+
+
 def bands(found: Evaluated, weights: Floats, typical: Floats) -> tuple[SampleBand, ...]:
     """The bands under rows of weights (rows, leaves); what each sample weighs under `typical` decides its band."""
     return tuple(_band(found, weights, columns) for columns in _columns(found, typical))

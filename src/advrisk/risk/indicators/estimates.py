@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.estimate import Estimate
-from advrisk.risk.indicators.bands import SampleBand, bands
+from advrisk.risk.bounded_mean import widened
+from advrisk.risk.indicators.bands import Contributions, SampleBand, bands
 from advrisk.risk.indicators.evaluation import Evaluated
 from advrisk.risk.indicators.matching import Node
 from advrisk.risk.indicators.tensor import Floats
@@ -84,8 +86,10 @@ def weights_part(found: Evaluated, combined: Combination) -> float:
 def estimate(found: Evaluated, combined: Combination, value: float, level: float, rng: Rng) -> Estimate:
     """The value (`value_of` the node that is so combined) with its interval.
 
-    Samples of like weight have one interval. A loss of known range has Korn and Graubard's: Clopper and Pearson's at
-    the size that would give a proportion this variance, which never has width 0. Others have a t interval. Of several
+    Samples of like weight have one interval. A loss of known range has the wider, at either end, of two: Korn and
+    Graubard's, which is Clopper and Pearson's at the size that would give a proportion this variance and never has
+    width 0; and Gaffke's, which also holds where the value rests on rare great losses. Others have a t interval, which
+    holds for no rare losses that the samples do not show. Of several
     bands, distances between value and limit are put together as roots of sums of squares (Zou and Donner, 2008). Where
     the leaves together allow less, their limits count (`_of_leaves`). With uncertain weights each draw of them has its
     own interval, as a distribution, and the limits are quantiles of the mixture.
@@ -94,46 +98,83 @@ def estimate(found: Evaluated, combined: Combination, value: float, level: float
     centre = float(combined.weights[used] @ found.mean[used])
     n = found.n_under(combined.weights)
     low, high = _limits(found, combined, centre, level, rng)
-    method = "samples, Korn-Graubard" if _bounded(found) else "samples, t"
+    method = "samples, Korn-Graubard and Gaffke" if _bounded(found) else "samples, t"
     method = f"{method}, uncertain weights" if combined.uncertain else method
     return Estimate(value, min(low, value), max(high, value), level, n, method)
 
 
 def _limits(found: Evaluated, combined: Combination, centre: float, level: float, rng: Rng) -> tuple[float, float]:
     if not combined.uncertain:
-        low, high = _certain(found, bands(found, combined.weights[None], combined.weights), centre, level)
-        least, most = _of_leaves(found, combined.weights, level)
+        low, high = _certain(found, combined.weights, centre, level)
+        least, most = _of_leaves(found, combined.weights, (low, high), level)
         return combined.scale * max(low, least), combined.scale * min(high, most)
     weights = combined.weights[None] if combined.drawn_weights is None else combined.drawn_weights
     lows, highs = _drawn_limits(found, bands(found, weights, combined.weights), level, rng())
+    below, above = _for_rare_losses(found, combined.weights, centre, level)
     scale = combined.scale if combined.drawn_scale is None else combined.drawn_scale
-    lows, highs, tail = np.atleast_1d(scale * lows), np.atleast_1d(scale * highs), (1 - level) / 2
+    lows, highs = np.atleast_1d(scale * (lows - below)), np.atleast_1d(scale * (highs + above))
+    tail = (1 - level) / 2
     return float(np.quantile(lows, tail, method="lower")), float(np.quantile(highs, 1 - tail, method="higher"))
 
 
-def _of_leaves(found: Evaluated, weights: Floats, level: float) -> tuple[float, float]:
-    """What the leaves allow: their limits, which hold for all of them at once (Bonferroni), times their weights."""
+def _for_rare_losses(found: Evaluated, weights: Floats, centre: float, level: float) -> tuple[float, float]:
+    """By how much Gaffke's interval is wider at either end, under the average weights."""
+    if not _bounded(found):
+        return 0.0, 0.0
+    usual, wide = (_certain(found, weights, centre, level, rare_losses=rare) for rare in (False, True))
+    return usual[0] - wide[0], wide[1] - usual[1]
+
+
+def _of_leaves(found: Evaluated, weights: Floats, limits: tuple[float, float], level: float) -> tuple[float, float]:
+    """What the leaves allow: their limits, which hold for all of them at once (Bonferroni), times their weights.
+
+    Where not even the narrower ones of them allow less than `limits`, the wider ones are not computed.
+    """
     used = np.flatnonzero(weights)
     if len(used) < 2 or not _bounded(found):
         return -math.inf, math.inf
+    low, high = _leaf_limits(found, weights, used, level, rare_losses=False)
+    if low <= limits[0] and limits[1] <= high:
+        return low, high
+    return _leaf_limits(found, weights, used, level, rare_losses=True)
+
+
+def _leaf_limits(
+    found: Evaluated, weights: Floats, used: NDArray[np.intp], level: float, *, rare_losses: bool
+) -> tuple[float, float]:
     strict = 1 - (1 - level) / len(used)
     rows = np.eye(len(weights))[used]
     limits = [
-        _certain(found, bands(found, row[None], row), float(found.mean[leaf]), strict)
+        _certain(found, row, float(found.mean[leaf]), strict, rare_losses=rare_losses)
         for leaf, row in zip(used, rows, strict=True)
     ]
     low, high = np.array(limits).T
     return float(weights[used] @ low), float(weights[used] @ high)
 
 
-def _certain(found: Evaluated, each: tuple[SampleBand, ...], centre: float, level: float) -> tuple[float, float]:
+def _certain(
+    found: Evaluated, weights: Floats, centre: float, level: float, *, rare_losses: bool = True
+) -> tuple[float, float]:
+    """The limits under known weights; without `rare_losses`, those that the spread alone gives."""
+    key = (weights.tobytes(), level, rare_losses)
+    if key not in found.held_limits:
+        found.held_limits[key] = _computed(found, weights, centre, level, rare_losses=rare_losses)
+    return found.held_limits[key]
+
+
+def _computed(
+    found: Evaluated, weights: Floats, centre: float, level: float, *, rare_losses: bool
+) -> tuple[float, float]:
     least, most = found.bounds
+    parts = Contributions.of(found, weights) if rare_losses and _bounded(found) else None
     below, above = [], []
-    for band in each:
-        value = float(band.value[0])
-        low, high = _of_band(found, value, float(band.error[0]), float(band.n[0]), level)
-        below.append(float(band.share[0]) * (value - low))
-        above.append(float(band.share[0]) * (high - value))
+    for band in bands(found, weights[None], weights):
+        value, n = float(band.value[0]), float(band.n[0])
+        limits = _of_band(found, value, float(band.error[0]), n, level)
+        if parts is not None and n > ONE:
+            limits = widened(*parts.pseudo_values(band, value, least, most), limits, level)
+        below.append(float(band.share[0]) * (value - limits[0]))
+        above.append(float(band.share[0]) * (limits[1] - value))
     return max(centre - math.hypot(*below), least), min(centre + math.hypot(*above), most)
 
 

@@ -57,6 +57,11 @@ class Evaluated:
     bounds: tuple[float, float]  # between which the loss lies
 
     @cached_property
+    def held_limits(self) -> dict[tuple[bytes, float, bool], tuple[float, float]]:
+        """Limits that were computed: a branch and its contribution have the same but for a factor."""
+        return {}
+
+    @cached_property
     def _sums(self) -> dict[bytes, Sums]:
         return {}
 
@@ -76,6 +81,11 @@ class Evaluated:
                 alone=alone @ alone.T,
             )
         return self._sums[key]
+
+    @cached_property
+    def residual(self) -> Floats:
+        """The influences before they are divided by what leverage leaves, (leaves, n): their sum is 0."""
+        return np.asarray(self.influence * np.sqrt(np.maximum(1 - self.leverage, 0.0))[self.group])
 
     @cached_property
     def of_group(self) -> Floats:

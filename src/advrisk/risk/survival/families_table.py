@@ -29,7 +29,6 @@ class FamilyRow:
     behind: float | None  # by how much that is less than the best
     mean: Estimate  # up to the limit
     endless_mean: Estimate
-    median: Estimate
     fit: SurvivalFit = field(repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
@@ -88,7 +87,6 @@ def _row(fit: SurvivalFit, chosen: bool, held_out: Mapping[str, float], until: f
         behind=None if own is None else max(held_out.values()) - own,
         mean=fit.mean(until=until),
         endless_mean=fit.mean(),
-        median=fit.median(),
         fit=fit,
     )
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -17,6 +18,7 @@ from advrisk.core.names import did_you_mean
 from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower, few_events
 from advrisk.risk.survival.coding import Coding, NumberCovariate
 from advrisk.risk.survival.concordance import concordance
+from advrisk.risk.survival.cure import cure_p_value
 from advrisk.risk.survival.families import FamilyName
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
 from advrisk.risk.survival.likelihood import LawLikelihood, predictors, row_terms, sorted_rows
@@ -37,6 +39,7 @@ from advrisk.risk.survival.prediction import (
 from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, LawPart, PartialEffects
 
 EXTRAPOLATED = "extrapolated beyond"
+CURE_ALPHA = 0.05  # of the test whether some rows never fail
 _TIED = 10  # digits of log medians that decide whether two predictions are the same
 
 
@@ -77,6 +80,7 @@ class SurvivalFit:
     _model: LawLikelihood = field(repr=False)  # rows sorted by kind
     _theta: Floats = field(repr=False)  # of the coded columns
     _covariance: Floats = field(repr=False)
+    _clusters: NDArray[np.intp] | None = field(repr=False)  # of the model's rows
     interval_quantile: float = field(repr=False)  # half an interval is so many standard errors
 
     @property
@@ -152,19 +156,31 @@ class SurvivalFit:
         low, high = interval(f / s, self._error(slope), self.interval_quantile, LOG)
         return self._estimate(f / s, low, high, what)
 
-    def quantile(self, share: float, *, at: Mapping[str, Any] | None = None, seen: float | None = None) -> Estimate:
+    @cached_property
+    def cure_p_value(self) -> float:
+        """The p-value of "all rows fail in the end", as the law has it; small where a share never does."""
+        return cure_p_value(self._model, self._theta, self._clusters)
+
+    def quantile(self, share: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
         """The time by which this share has failed: over several rows, the mean of each row's time.
 
-        Where it lies beyond `seen`, by default the longest duration in the rows, the method says so.
+        Where it lies beyond the longest duration in the rows, the method says so. Refused where some rows never fail
+        (`cure_p_value`): the law then stretches the times of all rows to make room for those.
         """
         if not isinstance(share, int | float | np.number) or not 0 < share < 1:
             raise RiskError(f"a quantile needs a share between 0 and 1, found {share}")
+        if self.cure_p_value < CURE_ALPHA:
+            raise RiskError(
+                f"more rows hold out than a {self.family} law allows, under which all fail in the end (p = "
+                f"{self.cure_p_value:.2g}), so its times by which a share has failed do not hold; use "
+                "kaplan_meier(durations, event).median(), of the rows that you ask about"
+            )
         found = self._averaged(time_at(1 - share), at, LOG, f"time by which a share of {share:g} has failed")
-        return replace(found, method=f"{found.method}{self._beyond(found.value, seen)}")
+        return replace(found, method=f"{found.method}{self._beyond(found.value, None)}")
 
-    def median(self, *, at: Mapping[str, Any] | None = None, seen: float | None = None) -> Estimate:
+    def median(self, *, at: Mapping[str, Any] | None = None) -> Estimate:
         """The time by which half have failed: over several rows, the mean of each row's time."""
-        return self.quantile(0.5, at=at, seen=seen)
+        return self.quantile(0.5, at=at)
 
     def mean(
         self, *, at: Mapping[str, Any] | None = None, until: float | None = None, seen: float | None = None

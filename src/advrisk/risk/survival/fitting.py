@@ -145,6 +145,7 @@ def described(
         _model=model,
         _theta=found.at,
         _covariance=spread,
+        _clusters=clusters,
         interval_quantile=quantile,
     )
 

@@ -105,6 +105,7 @@ class KaplanMeier:
         """The time by which this share has failed; infinite where the curve does not come down as far.
 
         The interval is that of Brookmeyer and Crowley (1982): the times at which the curve's band holds that share.
+        Where not even the band comes down as far, it begins where the rows end: they say nothing of what comes later.
         """
         if not 0 < share < 1:
             raise RiskError(f"a quantile needs a share between 0 and 1, found {share}")
@@ -113,7 +114,7 @@ class KaplanMeier:
         )
         what = "median" if share == 0.5 else f"time by which a share of {share:g} has failed"
         beyond = "" if np.isfinite(value) else f", not reached within {self.longest:g}"
-        return Estimate(value, low, high, self.level, self.n, f"Kaplan-Meier, {what}{beyond}")
+        return Estimate(value, min(low, self.longest), high, self.level, self.n, f"Kaplan-Meier, {what}{beyond}")
 
     def median(self) -> Estimate:
         """The time by which half have failed; infinite where that was not reached."""

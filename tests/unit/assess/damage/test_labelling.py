@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from advrisk.answers.records import Answer, Design
-from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED, agreement, fit_answers, group_warnings
+from advrisk.assess.damage.labelling import (
+    FORCED_CHOICE_UNTESTED,
+    agreement,
+    fit_answers,
+    group_warnings,
+    monotone_answers,
+    monotone_notes,
+    shape_doubts,
+)
 from advrisk.core.errors import RiskError
 from advrisk.risk.damage import damage_probability
 from advrisk.risk.evasion import half_detected
@@ -39,6 +47,33 @@ def asked(n: int, rng: np.random.Generator, design: Design = "yes-no", *, adapti
         wrong = rng.random() < (psi(size) / 2 if design == "forced-choice" else psi(size))
         answers.append(said(size, bool(wrong), design=design, sample=f"picture {place}"))
     return answers
+
+
+# Whether the curve's shape is theirs
+
+
+def test_the_shape_of_peoples_answers_is_doubted_with_a_remedy() -> None:
+    """One labeller who notices nothing below 0.03, two of five changes up to 0.3, and nearly all beyond."""
+    answers = []
+    for place, size in enumerate(np.repeat(SIZES, 6).tolist()):
+        level = 5 if size < 0.03 else 3 if size < 0.3 else 0
+        answers.append(said(size, place * 7 % 5 < level, sample=f"picture {place}"))
+    found, (warning,) = shape_doubts(fit_answers(answers, plausible=PLAUSIBLE))
+    assert found is not None
+    assert found.p_value <= 0.01
+    assert "`--fit FILE --curve monotone`" in warning
+    free = monotone_answers(answers)
+    assert free([0.01, 0.1, 0.9]) == pytest.approx([1, 0.6, 0], abs=0.1)
+    assert monotone_notes(answers) == []
+    other = said(0.1, undetected=True, labeller="Bob")
+    assert "takes all labellers for one" in monotone_notes([*answers, other])[0]
+
+
+def test_the_right_shape_is_not_doubted() -> None:
+    found, warnings = shape_doubts(fit_answers(asked(60, np.random.default_rng(1)), plausible=PLAUSIBLE))
+    assert found is not None
+    assert found.p_value > 0.01
+    assert warnings == []
 
 
 # Agreement

@@ -146,7 +146,7 @@ class TestTruth:
         again = assess_survival(ledger_of(tmp_path / "run", factor={"z": 1.0, "y": 2.0}), family="weibull")
         for old, new in (("a", "z"), ("b", "y")):
             before, after = found.of(old), again.of(new)
-            for name in ("mean", "median", "law_median", "endless_mean"):
+            for name in ("mean", "median", "law_mean", "endless_mean"):
                 one, other = getattr(before, name), getattr(after, name)
                 assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-5)
             assert before.tally == after.tally
@@ -362,7 +362,7 @@ class TestLawThatDoesNotHold:
         assert split.law is None
         assert split.doubt
         for one in split.models:
-            assert (one.law_mean, one.law_median, one.endless_mean, one.hazard) == (None, None, None, ())
+            assert (one.law_mean, one.endless_mean, one.hazard) == (None, None, ())
             assert one.cost is not None
             assert one.cost.benign is None
             assert one.cost.extrapolated is None

@@ -60,6 +60,8 @@ def test_a_median_that_was_not_reached_is_infinite() -> None:
     found = kaplan_meier([1, 2, 9, 9, 9], [1, 1, 0, 0, 0]).median()
     assert found.value == np.inf
     assert found.method.endswith("not reached within 9")
+    few = kaplan_meier(np.arange(1, 101), np.arange(100) < 5).median()  # not even the band comes down to a half
+    assert (few.value, few.low, few.high) == (np.inf, 100, np.inf)
     with pytest.raises(RiskError, match="between 0 and 1"):
         kaplan_meier(T, E).quantile(1.0)
 
