@@ -44,7 +44,8 @@ class _Printed:
 
 def main() -> None:
     """Entry point: errors that the user can put right are printed without a traceback."""
-    printed = _Printed(sys.stdout)
+    before = sys.stdout
+    printed = _Printed(_on_own_descriptor(before))
     sys.stdout = cast(TextIO, printed)
     try:
         code = _done()
@@ -53,12 +54,31 @@ def main() -> None:
     except BrokenPipeError:
         code = UNREAD
     finally:
-        sys.stdout = printed.stream
+        sys.stdout = before
     if printed.unread:
         # What is left in memory goes nowhere, or Python would complain of it on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), printed.stream.fileno())
         code = UNREAD
+    if printed.stream is not before:  # nothing that ends later adds to it
+        printed.stream.close()
     sys.exit(code)
+
+
+def _on_own_descriptor(stream: TextIO) -> TextIO:
+    """Standard output on a file descriptor of its own; what foreign code writes to descriptor 1 goes to standard error.
+
+    The stream itself, where it does not lead to descriptor 1, as in a notebook.
+    """
+    try:
+        if stream.fileno() != 1:
+            return stream
+        stream.flush()
+        own = os.dup(1)
+        os.dup2(2, 1)
+    except (AttributeError, OSError, ValueError):  # None, StringIO, closed
+        return stream
+    by_line = getattr(stream, "line_buffering", False) or getattr(stream, "write_through", False)
+    return open(own, "w", buffering=1 if by_line else -1, encoding=stream.encoding, errors=stream.errors)
 
 
 def _done() -> Any:
