@@ -40,13 +40,15 @@ def in_batches(loaded: Loaded, size: int) -> Loaded:
 def depends_on_batch(ask: Callable[[Tensor], Tensor], x: Tensor, low: Tensor, high: Tensor) -> bool:
     """Whether the first half of a batch is answered otherwise beside other inputs.
 
-    The first half keeps to the middle of what inputs may be. Its neighbours do, too, and then lie at the bounds: means,
-    spreads and extremes over the batch all change. A model that answers the same batch in two ways tells nothing.
+    The first half keeps to the middle of what inputs may be. Its neighbours do, too, and then lie at the bounds, more
+    often at the upper one: means, spreads and extremes over the batch all change. A model that answers the same batch
+    in two ways tells nothing.
     """
-    half = len(x) // 2
-    calm = (low + high) / 2 + (x - (low + high) / 2) / 2
+    half, middle = len(x) // 2, (low + high) / 2
+    calm = middle + (x - middle) / 2
+    extreme = torch.where(x > (low + middle) / 2, high, low)
     first = ask(calm)
-    beside = ask(torch.cat([calm[:half], torch.where(x > (low + high) / 2, high, low)[half:]]))
+    beside = ask(torch.cat([calm[:half], extreme[half:]]))
     if _alike(first[:half], beside[:half]):
         return False
     return torch.equal(first, ask(calm))

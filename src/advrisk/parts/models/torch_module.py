@@ -266,7 +266,10 @@ def _content(module: nn.Module) -> str:
 
 def _plain(tensor: Tensor) -> Any:
     tensor = tensor.detach().cpu()
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    try:
+        return tensor.numpy()
+    except TypeError:  # bfloat16 and others that numpy does not know
+        return tensor.float().numpy()
 
 
 def _told(error: Exception) -> str:
