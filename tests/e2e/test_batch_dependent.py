@@ -42,10 +42,12 @@ def done(folder: Path, **settings: Any) -> tuple[Run, Progress]:
 def test_it_is_flagged_with_its_defences_and_named(tmp_path: Path) -> None:
     run, first = done(tmp_path / "run")
     (doubt,) = [text for text in first.doubts if "batch-dependent" in text]
-    assert doubt.startswith("models.mixing: batch-dependent: the answer to an input depends on the others in its batch")
+    assert doubt.startswith(
+        "<study>: models.mixing: batch-dependent: the answer to an input depends on the others in its batch"
+    )
     assert run.status().flags["batch-dependent"] == 4, "clean and attacked, with and without the defence"
-    flagged = {(row["model"], row["kind"]) for row in run.flags() if row["flag"] == "batch-dependent"}
-    assert {model for model, _ in flagged} == {"mixing", "squeezed"}
+    flagged = {row["model"] for row in run.flags() if row["flag"] == "batch-dependent"}
+    assert flagged == {"mixing", "squeezed"}
     assert "batch-dependent" in run.report(tmp_path / "page.html").read_text()
 
 
