@@ -55,7 +55,8 @@ class Containment:
                 yield
         finally:
             if before is not None and _working_folder() != before:
-                os.chdir(before)
+                with suppress(OSError):  # it was removed
+                    os.chdir(before)
 
 
 class _Output(io.TextIOBase):

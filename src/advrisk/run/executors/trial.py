@@ -76,8 +76,11 @@ class Trial:
     def _died(self, model: str, cause: str) -> AdvriskError:
         if not model:
             return RunError(f"a worker process could not start: it died ({cause})")
-        complaint = f"the process that loaded it died ({cause}): its factory or its first pass ended or crashed it"
-        return self._study.where.error(("models", model), complaint)
+        return self._study.where.error(
+            ("models", model),
+            f"the process that loaded it died ({cause}): its factory or its first pass ended or crashed it. Call them "
+            "by themselves, under `python -X faulthandler`, to see where",
+        )
 
 
 def _foreign(spec: ModelSpec, registries: Registries) -> str:
