@@ -9,6 +9,7 @@ import math
 import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 
 import torch
@@ -48,9 +49,14 @@ def main(connection: Connection) -> None:
 
 def load_on_trial(order: TrialLoad, connection: Connection) -> None:
     """Load models and report each; a crash ends this process, and a model that hangs does so after its time."""
-    _make_importable(order.python_path, order.modules)
+    _make_importable(order.python_path, ())
+    for module in order.modules:
+        with suppress(ImportError):
+            importlib.import_module(module)
     containment = Containment()
     for name in order.models:
+        if order.study.models[name].source not in REGISTRIES.models:
+            continue  # a source that was registered in the parent alone
         connection.send((name,))
         signal.alarm(math.ceil(order.study.max_load_s + _ALARM_S))  # the parent may be gone
         try:

@@ -170,3 +170,12 @@ def test_models_without_code_of_the_user_or_that_are_only_here_start_no_process(
     trial = trial_of(study_from(study() | {"models": {"net": model}}))
     trial.load(DATA, "cpu")
     trial.end()
+
+
+def test_a_source_that_the_parent_alone_has_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    spec = study_from(study() | {"models": {"net": {"source": "made-in-a-notebook"}}})
+    sent: list[Any] = []
+    connection: Any = SimpleNamespace(send=sent.append)
+    load_on_trial(TrialLoad(spec, ("net",), "cpu", DATA, (), ("a_module_that_is_nowhere",)), connection)
+    assert sent == [READY]
