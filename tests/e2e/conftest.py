@@ -50,9 +50,9 @@ RECIPE = {
 def cells_here() -> Iterator[None]:
     """Cells run in this process, where a study is not run with two or more workers."""
 
-    def here(run_cell: RunCell, bench: Any, plan: Any, options: Options) -> Executor:
+    def here(run_cell: RunCell, bench: Any, plan: Any, options: Options, trial: Any) -> Executor:
         if (options.workers or 1) > 1:
-            return IN_WORKERS(run_cell, bench, plan, options)
+            return IN_WORKERS(run_cell, bench, plan, options, trial)
         return InProcess(run_cell, bench)
 
     with pytest.MonkeyPatch.context() as patch:

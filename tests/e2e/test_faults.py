@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from advrisk import Run, Study
+from advrisk.core.containment import MOST_LINES
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked
 from advrisk.testing.ledgers import outcome_rows
@@ -54,6 +55,14 @@ def leaves_space(probe):
 def leaves_eps(probe):
     probe.forward((probe.x0 + 0.5).clamp(0, 1), probe.active())
 
+@bad("exits")
+def exits(probe):
+    raise SystemExit(0)
+
+@bad("interrupts")
+def interrupts(probe):
+    raise KeyboardInterrupt
+
 @bad("kills-its-process")
 def kills_its_process(probe):
     os._exit(9)
@@ -86,7 +95,7 @@ def test_bad_attacks_give_error_rows_and_the_rest_goes_on(
     advrisk: Callable[..., Any],
     advrisk_process: Callable[..., Any],
 ) -> None:
-    names = ["raises-midway", "proposes-nan", "leaves-space", "leaves-eps", "kills-its-process"]
+    names = ["raises-midway", "proposes-nan", "leaves-space", "leaves-eps", "exits", "interrupts", "kills-its-process"]
     bad_study["shard"] = 32
     bad_study["arms"] = [
         {"attack": names, "norm": "linf", "eps": 0.1},
@@ -105,8 +114,10 @@ def test_bad_attacks_give_error_rows_and_the_rest_goes_on(
     assert "not finite" in messages["proposes-nan"]
     assert "left the space" in messages["leaves-space"]
     assert "left eps" in messages["leaves-eps"]
+    assert messages["exits"].startswith("ModelError: code of plain called sys.exit(0) (bad_parts.py, line ")
+    assert messages["interrupts"].startswith("ModelError: code of plain raised KeyboardInterrupt (bad_parts.py, line ")
     assert "exit code 9" in messages["kills-its-process"]
-    assert len(rows) == 32 * 7, "a row is missing"
+    assert len(rows) == 32 * 9, "a row is missing"
     status = json.loads(advrisk("status", "run", "--json").stdout)
     assert status["complete"]
     assert status["outcomes"]["error"] == sum(row["outcome"] == "error" for row in rows)
@@ -363,3 +374,51 @@ def _read(handle: int, within_s: float) -> bytes | None:
     """A byte, nothing if nobody can write any more, None if neither came in time."""
     readable, _, _ = select.select([handle], [], [], within_s)
     return os.read(handle, 1) if readable else None
+
+
+LOUD = '''
+"""A net whose factory does what it should not: prints, moves elsewhere, writes to standard output itself."""
+import atexit, os, sys
+from advrisk.parts.models.small import SmallCnn
+
+class Loud(SmallCnn):
+    def forward(self, x):
+        print("asked")
+        os.write(1, b"past Python")
+        os.chdir("/")
+        return super().forward(x)
+
+def net():
+    atexit.register(print, "goodbye")
+    return Loud(size=8, width=8)
+'''
+
+
+def test_the_output_of_a_command_is_its_own_whatever_code_of_a_model_prints(
+    study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk_process: Callable[..., Any]
+) -> None:
+    (tmp_path / "loud.py").write_text(LOUD)
+    study["models"] = {"plain": study["models"]["plain"] | {"factory": "loud:net", "args": {}}}
+    study["data"]["evaluate"] = 16
+    study["arms"] = [{"attack": "fgsm", "norm": "linf", "eps": 0.1}]
+    file = write_study(study)
+    planned = advrisk_process("run", file, "--out", "run", "--dry-run", "--json")
+    assert (planned.returncode, json.loads(planned.stdout)["n_cells"]) == (0, 2), planned.stderr
+    done = advrisk_process("run", file, "--out", "run", "--json", "--workers", "1")
+    assert (done.returncode, json.loads(done.stdout)["complete"]) == (0, True), done.stderr
+    assert "goodbye" in done.stderr
+    assert "past Python" in done.stderr
+    assert "… further output of plain suppressed" in done.stderr
+    assert done.stderr.count("asked\n") <= 3 * MOST_LINES, "on trial, in the worker that this becomes, and here"
+
+
+@pytest.mark.parametrize("code", [0, 4])
+def test_a_factory_that_calls_sys_exit_does_not_choose_the_exit_code(
+    code: int, study: Study_, tmp_path: Path, write_study: Callable[..., Path], advrisk_process: Callable[..., Any]
+) -> None:
+    (tmp_path / "leaving.py").write_text(f"import sys\n\ndef net():\n    sys.exit({code})\n")
+    study["models"] = {"plain": study["models"]["plain"] | {"factory": "leaving:net", "args": {}}}
+    done = advrisk_process("run", write_study(study), "--out", "run")
+    assert done.returncode == 2, done.stderr
+    assert f"models.plain: code of plain called sys.exit({code}) (leaving.py, line 4)" in done.stderr
+    assert not (tmp_path / "run").exists()

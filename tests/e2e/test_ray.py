@@ -88,8 +88,8 @@ def on_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Studies that are run on Ray are really run there; others, in this process."""
     here = campaign.choose_executor
 
-    def executor(run_cell: Any, bench: Any, plan: Any, options: Options) -> Any:
-        return (IN_WORKERS if options.on == "ray" else here)(run_cell, bench, plan, options)
+    def executor(run_cell: Any, bench: Any, plan: Any, options: Options, trial: Any) -> Any:
+        return (IN_WORKERS if options.on == "ray" else here)(run_cell, bench, plan, options, trial)
 
     monkeypatch.setattr(campaign, "choose_executor", executor)
     monkeypatch.delenv(ray_cluster.ADDRESS, raising=False)

@@ -83,7 +83,7 @@ def _carry_out(words: list[str], folder: Path, log: Path, prepare: Prepare | Non
     from advrisk.cli import main
     from advrisk.run.executors import local
 
-    local.WorkerPool._spawn = _forked_worker  # type: ignore[method-assign]
+    local.spawn_worker = _forked_worker
     local.GRACE_S, local.START_S = GRACE_S, START_S
     main()
 
@@ -125,7 +125,7 @@ class _Forked:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def _forked_worker(_: object) -> Any:
+def _forked_worker() -> Any:
     from advrisk.run.executors import local, worker
 
     ours, theirs = socket.socketpair()

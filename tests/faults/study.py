@@ -138,6 +138,7 @@ def _content() -> dict[str, Any]:
         ],
         "detectors": ["feature-squeezing"],
         "shard": 12,
+        "max_load_s": 20,
         "keep_inputs": "all",
         "assess": {"damage": {"norm": "linf", "resamples": 100}},
     }

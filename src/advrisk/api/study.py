@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
+from advrisk.core.containment import exits_as_errors
 from advrisk.core.durations import parse_duration
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import RunError, StudyError
 from advrisk.ledger import readable_storage, writable_storage
 from advrisk.study import StudySpec, load_study, parse_targets, study_from
 
@@ -73,7 +74,8 @@ class Study:
         targets, max_passes, max_s = parse_targets(target), _checked_passes(max_passes), _checked_time(max_time)
         given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
         options = Options(workers, device, max_s, retry_errors, publish_every_s, on, address, max_passes, targets)
-        with writable_storage(folder, inputs=_inputs_read(self.spec, detectors)) as storage:
+        inputs = _inputs_read(self.spec, detectors)
+        with exits_as_errors("the study", RunError), writable_storage(folder, inputs=inputs) as storage:
             interim = interim_analysis(self.spec, storage.folder)
             run_study(self.spec, storage, options=options, interim=interim, **given)
         return Run.open(folder)
@@ -109,7 +111,8 @@ class Study:
         options = Options(workers, device, retry_errors=retry_errors, targets=parse_targets(target), **given)
         inputs = None if _inputs_read(self.spec, detectors) is None else ()  # clean ones come from the data
         home = readable_storage(folder, inputs=inputs).folder
-        return dry_run(self.spec, home, options=options, modules=modules, detectors=detectors)
+        with exits_as_errors("the study", RunError):
+            return dry_run(self.spec, home, options=options, modules=modules, detectors=detectors)
 
 
 def _inputs_read(spec: StudySpec, detectors: object) -> tuple[str, ...] | None:

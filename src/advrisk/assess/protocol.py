@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from advrisk.core.containment import exits_as_errors
 from advrisk.core.errors import AdvriskError, RiskError, StudyError
 from advrisk.core.estimate import NUMBERS, Estimate, NamedEstimate
 from advrisk.core.sections import Section, Unanswered, every, headline_of, without_twins
@@ -80,7 +81,8 @@ def ask(
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     assessment: Assessment = part.function()
     try:
-        result = assessment.assess(ledger, spec, level=level, rng=generator("assessment", name, seed))
+        with exits_as_errors(name):
+            result = assessment.assess(ledger, spec, level=level, rng=generator("assessment", name, seed))
         if isinstance(result, Unanswered):
             return result
         sections, quantities = without_twins(assessment.sections(result, models)), tuple(assessment.quantities(result))

@@ -76,7 +76,8 @@ def complain(text: object) -> None:
 
 def main() -> None:
     """Entry point: errors that the user can put right are printed without a traceback."""
-    printed, errors = _Printed(sys.stdout), sys.stderr
+    before, errors = sys.stdout, sys.stderr
+    printed = _Printed(_on_own_descriptor(before))
     sys.stdout, sys.stderr = (cast(TextIO, _Visible(stream)) for stream in (cast(TextIO, printed), errors))
     try:
         code = _done(printed)
@@ -86,10 +87,29 @@ def main() -> None:
         if printed.fault is None:  # of nothing that was printed
             raise
     finally:
-        sys.stdout, sys.stderr = printed.stream, errors
+        sys.stdout, sys.stderr = before, errors
     if printed.fault is not None:
-        code = _unwritten(printed.fault)
+        code = _unwritten(printed)
+    if printed.stream is not before:  # nothing that ends later adds to it
+        printed.stream.close()
     sys.exit(code)
+
+
+def _on_own_descriptor(stream: TextIO) -> TextIO:
+    """Standard output on a file descriptor of its own; what foreign code writes to descriptor 1 goes to standard error.
+
+    The stream itself, where it does not lead to descriptor 1, as in a notebook.
+    """
+    try:
+        if stream.fileno() != 1:
+            return stream
+        stream.flush()
+        own = os.dup(1)
+        os.dup2(2, 1)
+    except (AttributeError, OSError, ValueError):  # None, StringIO, closed
+        return stream
+    by_line = getattr(stream, "line_buffering", False) or getattr(stream, "write_through", False)
+    return open(own, "w", buffering=1 if by_line else -1, encoding=stream.encoding, errors=stream.errors)
 
 
 def _done(printed: _Printed) -> Any:
@@ -118,11 +138,11 @@ def _done(printed: _Printed) -> Any:
     return DONE
 
 
-def _unwritten(fault: OSError) -> int:
+def _unwritten(printed: _Printed) -> int:
     """The exit code where standard output could not be written."""
     # What is left in memory goes nowhere, or Python would complain of it on its way out.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(fault, BrokenPipeError):
+    os.dup2(os.open(os.devnull, os.O_WRONLY), printed.stream.fileno())
+    if isinstance(printed.fault, BrokenPipeError):
         return UNREAD
-    complain(f"standard output cannot be written: {fault.strerror}")
+    complain(f"standard output cannot be written: {printed.fault and printed.fault.strerror}")
     return MISTAKE

@@ -213,7 +213,8 @@ def run(
 
         given: dict[str, Any] = {"workers": workers, "device": device, "retry_errors": retry_errors, "on": on}
         given |= {"address": address, "target": target or (), "max_passes": max_passes}
-        plan = loaded.dry_run(folder, **given)
+        with redirect_stdout(sys.stderr):  # what a user's factory prints is no part of our output
+            plan = loaded.dry_run(folder, **given)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_sections(dry_run_sections(plan))
         for doubt in [*loaded.doubts(), *plan.doubts]:
             complain(doubt)

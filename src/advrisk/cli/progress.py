@@ -10,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from advrisk.cli import complain
+from advrisk.core.containment import Interrupted
 from advrisk.core.numbers import percent_text
 
 if TYPE_CHECKING:
@@ -128,9 +129,11 @@ def interrupts_end_the_run(folder: str | Path) -> Iterator[None]:
     """Ctrl-C and SIGTERM stop the run between cells' results; the ledger keeps what was finished."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
+        raise Interrupted
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, stop)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # in the background it is ignored
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, stop)
     try:
         yield
     except KeyboardInterrupt as ended:
@@ -143,4 +146,5 @@ def interrupts_end_the_run(folder: str | Path) -> Iterator[None]:
         print(f"\n{kept}; run the same command again to go on.", file=sys.stderr)
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

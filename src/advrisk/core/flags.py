@@ -8,6 +8,7 @@ from advrisk.core.names import counted
 CUT_SHORT = "cut-short"
 NO_START = "no-start"
 NO_START_MESSAGE = "no random input was a success, so there was nothing to begin from"  # of the rows concerned
+BATCH_DEPENDENT = "batch-dependent"
 BLACK_BOX = "black-box-beats-white-box"  # the one that no cell can tell alone: arms are compared
 
 FLAGS = {
@@ -18,6 +19,8 @@ FLAGS = {
     "still-gaining": "the attack was still getting better when it ended: give it more steps",
     "random-model": "the model answers the same input differently each time: successes were redrawn; "
     "give its arms `draws`, so that they follow the mean of several slopes",
+    BATCH_DEPENDENT: "the answer to an input depends on the others in its batch, as with batch normalisation in "
+    "training mode: no row can be reproduced by itself; put the model into evaluation mode, or state `batch: 1`",
     "unconfirmed": "the attack claimed successes that the judge did not see, or the other way round",
     CUT_SHORT: "the arm threw an error or ran out of time: what it kept may not be its best; `--retry-errors` runs it "
     "again",

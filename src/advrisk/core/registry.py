@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from advrisk.core.containment import Containment
 from advrisk.core.errors import RegistryError, StudyError
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import parse_number
@@ -195,7 +196,8 @@ class Registry(Generic[Traits]):
     def _load(self, entry: EntryPoint) -> str:
         """Import a part of another package, whose decorator registers it; why that failed, or nothing."""
         try:
-            loaded = entry.load()
+            with Containment().around(entry.value):
+                loaded = entry.load()
         except Exception as error:  # another package's code
             return f"cannot be loaded: {type(error).__name__}: {error}"
         return "" if any(part.function is loaded for part in self._parts.values()) else "is not registered"

@@ -40,6 +40,8 @@ class Model:
 
     `rejects`: it may refuse to answer. `answer` then has one column more, which is 1 where it does and 0 elsewhere;
     `reply` tells both, `ask` what it would have said.
+
+    `batch_dependent`: its answer to an input depends on the others in the batch.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Model:
     keyed: "Callable[[Draw], Model] | None" = None
     unkeyed: bool = False
     rejects: bool = False
+    batch_dependent: bool = False
 
     @property
     def original(self) -> "Model":
@@ -93,7 +96,7 @@ class Model:
         return Reply(answer[:, :-1], answer[:, -1] > 0) if self.rejects else Reply(answer)
 
     def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        whole = padded(x, self.min_rows)
+        whole = padded(x, self.min_rows) if len(x) < self.min_rows else x.clone()  # its own: it may work in place
         answer = answering(whole)
         expected = (len(whole),) if self.capability == "labels" else (len(whole), self.n_classes + self.rejects)
         if tuple(answer.shape) != expected:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from advrisk.core.containment import exits_as_errors
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.files import regular
 from advrisk.core.numbers import parse_number
@@ -109,7 +110,8 @@ class Loss:
         if not self.own:
             return self.function(answers, **self.params)
         try:
-            return self.function(answers)
+            with exits_as_errors(f"the loss {self.label}", RiskError):
+                return self.function(answers)
         except Exception as error:  # foreign code
             raise RiskError(f"the loss {self.label} failed: {type(error).__name__}: {error}") from error
 

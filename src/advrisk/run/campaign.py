@@ -52,7 +52,7 @@ def run_study(
     folder = Storage.of(place).folder
     ready = prepare(study, folder, options, modules, detectors)  # a study that is refused leaves nothing behind
     bench = ready.bench
-    with locked(folder):
+    with ready.trial, locked(folder):
         ledger = _open_ledger(study, place)
         plan = plan_study(ready.outline, ledger, bench)
         record_question(study, ledger, plan, bench)
@@ -63,7 +63,7 @@ def run_study(
         with suppress(OutOfTimeError):  # then no cell begins either
             fit_detectors(bench, ready.detectors, progress, deadline=deadline, on_progress=on_progress)
         with (
-            choose_executor(run_cell, bench, plan, options) as executor,
+            choose_executor(run_cell, bench, plan, options, ready.trial) as executor,
             SegmentWriter(ledger, every_s=options.publish_every_s) as writer,
         ):
             work, most = expected_work(bench), options.max_passes

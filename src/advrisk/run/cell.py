@@ -49,7 +49,8 @@ def run_cell(cell: Cell, bench: Workbench) -> CellResult:
 def perturb_and_judge(cell: Cell, bench: Workbench) -> tuple[AttackedShard, Attempt, Judgement]:
     """Let the arm perturb the samples through the probe, and let the judge verify the points that it kept."""
     crafted = _points_to_transfer(cell, bench)
-    with torch.random.fork_rng(devices=()):  # a model that draws at random does so from the cell's own seed
+    # A model that draws at random does so from the cell's own seed.
+    with bench.containment.around(cell.model), torch.random.fork_rng(devices=()):
         torch.manual_seed(int(cell.id[:15], 16))
         target = bench.target(cell)
         attempt = perturb(

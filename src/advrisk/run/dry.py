@@ -82,6 +82,7 @@ def dry_run(
 ) -> DryRun:
     """Plan a study, try out one cell of each kind here for a moment, and multiply. What a run refuses is refused."""
     ready = prepare(study, folder, options, modules, detectors)
+    ready.trial.end()
     bench = ready.bench
     ledger = Ledger(Storage(folder))  # empty if there is none yet; nothing is written
     plan = plan_study(ready.outline, ledger, bench)

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from advrisk.core.containment import Containment
 from advrisk.core.digest import digest, digest_array
-from advrisk.core.errors import AdvriskError, ModelError
+from advrisk.core.errors import AdvriskError, DataError, ModelError
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.engine import Model, Space
@@ -49,6 +50,7 @@ def load_material(
     registries: Registries,
     *,
     device: str,
+    containment: Containment,
     data: Dataset | None = None,
     modules: Mapping[str, nn.Module] | None = None,
 ) -> Material:
@@ -60,12 +62,13 @@ def load_material(
     data = data or load_data(study.data, registries, study.where)
     space = _space(data).to(device)
     models = {
-        name: _load_model(name, spec, study, registries, data, device, (modules or {}).get(name))
-        for name, spec in study.models.items()
+        name: load_model(name, study, registries, data, device, containment, module=(modules or {}).get(name))
+        for name in study.models
     }
     defended = expand_defences(study, registries)
     for one in defended:
-        models[one.name] = _defended(one, models[one.of], study, registries)
+        with containment.around(f"{one.name} ({one.defence})"):
+            models[one.name] = _defended(one, models[one.of], study, registries)
     surrogates = {name for name, spec in study.models.items() if spec.surrogate}
     surrogates |= {one.name for one in defended if one.surrogate}
     rows = {name: row for row, name in enumerate(data.ids)}
@@ -91,7 +94,9 @@ def load_data(spec: DataSpec | TrainingSource, registries: Registries, where: So
     """The samples that a study or recipe names."""
     try:
         source = registries.data.get(spec.source)
-        dataset: Dataset = source.function(**source.bind(spec.params, folder=where.folder))
+        settings = source.bind(spec.params, folder=where.folder)
+        with Containment().around(f"the data source {spec.source}", DataError):
+            dataset: Dataset = source.function(**settings)
     except AdvriskError as error:
         raise where.error(("data",), str(error)) from None
     return dataset
@@ -109,32 +114,47 @@ def choose_device(asked: str) -> str:
     return asked
 
 
+def load_model(
+    name: str,
+    study: StudySpec,
+    registries: Registries,
+    data: Dataset,
+    device: str,
+    containment: Containment,
+    *,
+    module: nn.Module | None = None,
+) -> Model:
+    """A model of a study, asked about fixed inputs; `module` is the one that was handed over as an object."""
+    try:
+        with containment.around(name):
+            return _load_model(name, study.models[name], study.where, registries, data, device, module)
+    except AdvriskError as error:
+        raise study.where.error(("models", name), str(error)) from None
+
+
 def _load_model(
     name: str,
     spec: ModelSpec,
-    study: StudySpec,
+    where: Source,
     registries: Registries,
     data: Dataset,
     device: str,
     module: nn.Module | None,
 ) -> Model:
-    try:
-        if spec.source == OBJECT:
-            if not isinstance(module, nn.Module):
-                given = "nothing" if module is None else type(module).__name__
-                raise ModelError(
-                    f"source: {OBJECT} needs a torch module, run(…, modules={{{name!r}: …}}); {given} was given"
-                )
-            settings = Part("models", OBJECT, from_module, 1, None).bind(spec.params)
-            loaded = from_module(module, **settings)
-        else:
-            source = registries.models.get(spec.source)
-            settings = source.bind(spec.params, folder=study.where.folder, beside=ModelSpec.model_fields)
-            loaded = source.function(**settings)
-        model = checked_model(name, loaded, data, device=device, precision=spec.precision)
-        return replace(model, **spec.training)
-    except AdvriskError as error:
-        raise study.where.error(("models", name), str(error)) from None
+    if spec.source == OBJECT:
+        if not isinstance(module, nn.Module):
+            given = "nothing" if module is None else type(module).__name__
+            raise ModelError(
+                f"source: {OBJECT} needs a torch module, run(…, modules={{{name!r}: …}}); {given} was given"
+            )
+        settings = Part("models", OBJECT, from_module, 1, None).bind(spec.params)
+        loaded = from_module(module, **settings)
+    else:
+        source = registries.models.get(spec.source)
+        settings = source.bind(spec.params, folder=where.folder, beside=ModelSpec.model_fields)
+        loaded = source.function(**settings)
+    model = checked_model(name, loaded, data, device=device, precision=spec.precision, batch=spec.batch)
+    return replace(model, **spec.training)
 
 
 def _space(data: Dataset) -> Space:

@@ -131,7 +131,9 @@ def _value(gap: Gap, sample: str, bench: Workbench) -> tuple[float | None, str]:
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed % 2**63)  # of a model that answers at random
         try:
-            value = float(part.function(x, label, model.original, bench.material.space, noise, **gap.measure.params))
+            with bench.containment.around(gap.model):
+                given = part.function(x, label, model.original, bench.material.space, noise, **gap.measure.params)
+            value = float(given)
         except Exception as error:  # measures and models are foreign code
             return None, f"{what} failed: {type(error).__name__}: {error}"
     if not math.isfinite(value):

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from advrisk.core.containment import exits_as_errors
 from advrisk.core.flags import NO_START_MESSAGE
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
@@ -207,7 +208,8 @@ def _attack(
     unfinished = _too_dear(cell.arm, suspicion, draws=cell.arm.draws if target.model.random else 1)
     if len(rows) and unfinished is None:
         try:
-            part.function(probe, **settings)
+            with exits_as_errors(cell.model):
+                part.function(probe, **settings)
         except OutOfTimeError:
             unfinished = "timeout", f"not finished after {max_cell_s:g} s"
         except Exception as error:  # the cell boundary: an arm that throws gives error rows

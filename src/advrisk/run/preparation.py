@@ -14,6 +14,8 @@ from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.checks.accuracy import doubts_about
 from advrisk.run.detectors.ready import Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors.choice import local_device, refuse_executor, refuse_local_only
+from advrisk.run.executors.trial import Trial
+from advrisk.run.loading import load_data, search_beside
 from advrisk.run.options import Options
 from advrisk.run.planning import configured_detectors, outline_study, refuse_impossible
 from advrisk.run.workbench import Workbench
@@ -28,6 +30,7 @@ class Prepared:
     detectors: list[ConfiguredDetector]
     outline: Plan  # which arm meets which model
     doubts: tuple[str, ...]  # about the study, which do not stop it
+    trial: Trial  # which the run ends
     n_remote: int  # workers that a Ray cluster would have; 0 where none is asked for
 
 
@@ -41,21 +44,34 @@ def prepare(
     """Load a study's data, models and detectors, and outline its plan."""
     check_assessments(study)
     n_remote = refuse_executor(study, options)
-    bench = load_bench(study, folder, options, modules)
-    configured = add_detectors(bench, detectors or {})
-    outline = outline_study(bench, configured)
-    refuse_impossible(outline, bench, configured, options.targets)
-    refuse_local_only(bench, outline, options)
-    return Prepared(bench, configured, outline, doubts_about(bench), n_remote)
+    trial = Trial(study, REGISTRIES)
+    try:
+        bench = load_bench(study, folder, options, modules, trial)
+        configured = add_detectors(bench, detectors or {})
+        outline = outline_study(bench, configured)
+        refuse_impossible(outline, bench, configured, options.targets)
+        refuse_local_only(bench, outline, options)
+        return Prepared(bench, configured, outline, doubts_about(bench), trial, n_remote)
+    except BaseException:
+        trial.end()
+        raise
 
 
 def load_bench(
-    study: StudySpec, folder: Path, options: Options, modules: Mapping[str, nn.Module] | None = None
+    study: StudySpec,
+    folder: Path,
+    options: Options,
+    modules: Mapping[str, nn.Module] | None = None,
+    trial: Trial | None = None,
 ) -> Workbench:
-    """Load the data and models of a study onto a workbench of this process."""
+    """Load the data and models of a study onto a workbench of this process, the models on trial first."""
     device = local_device(study, options)
+    search_beside(study.where)
+    data = load_data(study.data, REGISTRIES, study.where)
+    if trial is not None:
+        trial.load(data, device)
     run = uuid.uuid4().hex[:12]
-    return Workbench.set_up(study, REGISTRIES, folder=folder, run=run, device=device, modules=modules)
+    return Workbench.set_up(study, REGISTRIES, folder=folder, run=run, device=device, data=data, modules=modules)
 
 
 def add_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[ConfiguredDetector]:

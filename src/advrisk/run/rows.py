@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from advrisk.core.flags import CUT_SHORT, NO_START
+from advrisk.core.flags import BATCH_DEPENDENT, CUT_SHORT, NO_START
 from advrisk.core.traits import Accounting
 from advrisk.core.version import VERSION
 from advrisk.ledger import Outcome, constant, table_from
@@ -167,6 +167,7 @@ def _flags(target: AttackedShard, attempt: Attempt, verdict: Judgement) -> dict[
         "still-gaining": _above(trust.still_gaining),
         NO_START: trust.no_start is not None,
         "random-model": target.model.random,
+        BATCH_DEPENDENT: target.model.batch_dependent,
         "unconfirmed": verdict.n_unconfirmed > 0,
         CUT_SHORT: attempt.cut_short,
         "not-crafted": attempt.not_crafted,

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from advrisk.core.containment import Containment
 from advrisk.core.registries import Registries
 from advrisk.core.seeds import key
 from advrisk.core.traits import DETECTOR
@@ -37,6 +38,7 @@ class Workbench:
     material: Material
     folder: Path
     run: str
+    containment: Containment = field(default_factory=Containment)
     detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
     detector_names: dict[str, str] = field(default_factory=dict)  # full name -> what the study calls it
     crafted: dict[str, Points] = field(default_factory=dict)  # cell -> points for transfers, the latest few
@@ -57,8 +59,9 @@ class Workbench:
         modules: Mapping[str, nn.Module] | None = None,
     ) -> "Workbench":
         """Load the data and the models of a study."""
-        material = load_material(study, registries, device=device, data=data, modules=modules)
-        return cls(study, registries, material, folder, run)
+        contained = Containment()
+        material = load_material(study, registries, device=device, containment=contained, data=data, modules=modules)
+        return cls(study, registries, material, folder, run, contained)
 
     def warm_up(self, cell: Cell) -> None:
         """Ask a model once before any clock runs: its first pass in a process sets things up for later ones.
@@ -76,10 +79,11 @@ class Workbench:
         )
         rows = [self.material.rows[name] for name in cell.shard.samples]
         x = torch.from_numpy(self.material.data.x[rows]).to(model.device)
-        model.ask_owner(x)
-        if model.capability == "gradients":
-            x.requires_grad_(True)
-            torch.autograd.grad(model.ask(x).sum(), x)
+        with self.containment.around(model.name):
+            model.ask_owner(x)
+            if model.capability == "gradients":
+                x.requires_grad_(True)
+                torch.autograd.grad(model.ask(x).sum(), x)
 
     def target(self, cell: Cell) -> AttackedShard:
         """The samples of a cell; many arms in a row attack the same ones."""

@@ -65,6 +65,7 @@ class ModelSpec(Open):
     source: str
     surrogate: bool = False
     precision: OnePrecision | None = None  # None: as the source gives it
+    batch: PositiveInt | None = None  # inputs that it is asked about at a time; None: all that there are
     expect_accuracy: Share | None = None
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
     train_s: Annotated[Number, Field(gt=0)] | None = None
@@ -289,6 +290,7 @@ class StudySpec(Strict):
     keep_inputs: Literal["none", "successful", "all"] = "successful"
     shard: Annotated[int, Field(strict=True, ge=1, le=4096)] = 64
     max_cell_s: Annotated[Number, Field(gt=0)] | None = None
+    max_load_s: Annotated[Number, Field(gt=0)] = 300.0  # for a model that runs code of the user, until its first answer
     resources: ResourcesSpec = ResourcesSpec()
     assess: AssessSpec = AssessSpec()
     gate: list[Annotated[str, AfterValidator(_a_requirement)]] = Field(default_factory=list)

@@ -1,12 +1,17 @@
 """One process, one study, cell by cell: whatever goes wrong becomes rows, and inputs are kept as asked."""
 
+import os
+import signal
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from advrisk.core.containment import MOST_LINES
 from advrisk.engine import Noise, Space
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.parts.data import Dataset
@@ -170,3 +175,76 @@ def test_seconds_are_told_of_all_passes_and_of_those_up_to_the_first_success(ben
     assert held["first_s"] is None
     assert held["spent_s"] == broken["spent_s"]  # they shared both passes
     assert wrong["spent_s"] == 0
+
+
+@pytest.fixture
+def no_signals():
+    """Ctrl-C is ignored, as in worker processes: a KeyboardInterrupt comes from the code that is run."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def leaves(how):
+    if how == "exit":
+        sys.exit(0)
+    raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("no_signals")
+@pytest.mark.parametrize(("how", "told"), [("exit", "called sys.exit(0)"), ("interrupt", "raised KeyboardInterrupt")])
+def test_an_attack_or_a_model_that_wants_to_end_the_process_gives_error_rows(bench, scene, how, told):
+    """What the attack broke before is broken all the same; a model that ends the process answers nothing."""
+
+    def attack_and_leave(probe):
+        attack(probe)
+        leaves(how)
+
+    result = run_cell(scene.cell(scene.arm()), bench(attack_and_leave))
+    assert outcomes(result) == [("s0", "success"), ("s1", "error"), ("s2", "already_wrong")]
+    ends = replace(scene.model, name="larger", answer=lambda _: leaves(how))
+    failed = run_cell(scene.cell(scene.arm()), bench(model=ends))
+    assert outcomes(failed) == [("s0", "error"), ("s1", "error"), ("s2", "error")]
+    for message in (*result.messages, *failed.messages):
+        assert message.startswith(f"ModelError: code of larger {told} (test_cell.py, line ")
+
+
+def test_an_attack_that_changes_the_folder_and_prints_without_end_is_contained(bench, scene, tmp_path, capsys):
+    def loud(probe):
+        os.chdir("/")
+        sys.stdout.write("a line\n" * 1000)
+        attack(probe)
+
+    before, here = Path.cwd(), bench(loud)
+    for _ in range(3):
+        assert outcomes(run_cell(scene.cell(scene.arm()), here))[0] == ("s0", "success")
+    assert Path.cwd() == before
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == ["a line"] * MOST_LINES + ["… further output of larger suppressed"]
+
+
+def test_a_model_that_begins_to_work_in_place_spoils_nothing(bench, scene):
+    """Also behind the back of torch, which counts no changes of `data`."""
+    asked = []
+
+    def answer(x):
+        asked.append(len(x))
+        said = x.clone()
+        if len(asked) > 2:
+            x.data.mul_(-1)
+        return said
+
+    cell, model = scene.cell(scene.arm()), replace(scene.model, answer=answer)
+    expected, found = (run_cell(cell, bench(model=one)).tables["outcomes"] for one in (scene.model, model))
+    timed = ["first_s", "spent_s"]
+    assert found.drop_columns(timed).equals(expected.drop_columns(timed))
+    assert len(asked) > 3
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_cells_of_a_model_whose_answers_depend_on_the_batch_are_flagged(bench, scene, dependent):
+    model = replace(scene.model, batch_dependent=dependent)
+    for arm in (scene.arm(), scene.clean):
+        (row,) = run_cell(scene.cell(arm), bench(model=model)).tables["cells"].to_pylist()
+        assert ("batch-dependent" in row["flags"]) == dependent

@@ -12,7 +12,6 @@ import pytest
 from advrisk.core.errors import RunError
 from advrisk.plan import Cell, Plan, Shard
 from advrisk.run.dispatch import Dispatcher, Queue, always
-from advrisk.run.executors import local
 from advrisk.run.executors.local import InProcess, WorkerPool
 from advrisk.run.progress import Progress
 from advrisk.run.rows import CellResult
@@ -80,10 +79,9 @@ def test_a_worker_that_never_is_ready_ends_the_run(tmp_path: Path, monkeypatch: 
     hanging.write_text("#!/bin/sh\nexec sleep 60\n")
     hanging.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(hanging))
-    monkeypatch.setattr(local, "START_S", 0.2)
     spawned, spawn = [], WorkerPool._spawn
     monkeypatch.setattr(WorkerPool, "_spawn", lambda pool: (spawned.append(spawn(pool)), spawned[-1])[1])
-    nothing: Any = SimpleNamespace(study=SimpleNamespace(max_cell_s=None))
+    nothing: Any = SimpleNamespace(study=SimpleNamespace(max_cell_s=None), start_s=0.2)
     with pytest.raises(RunError, match=r"not ready within 0\.2 s\. Does a model hang"):
         list(WorkerPool(nothing, workers=1).submit(plan().cells()))
     assert spawned

@@ -15,7 +15,8 @@ from advrisk.engine import Model
 from advrisk.engine.model import wide
 from advrisk.engine.threads import one_thread
 from advrisk.parts.data import Dataset
-from advrisk.parts.models.precision import in_precision, own_precision, refuse_mixed_rows
+from advrisk.parts.models.batches import depends_on_batch, in_batches
+from advrisk.parts.models.precision import MIXED_ROWS, in_precision, own_precision
 from advrisk.parts.models.quick import quickened
 from advrisk.parts.models.registry import Loaded
 
@@ -24,9 +25,19 @@ N_ASKED_AGAIN = 4
 
 
 def checked_model(
-    name: str, source: Loaded, data: Dataset, *, device: str = "cpu", precision: Precision | None = None
+    name: str,
+    source: Loaded,
+    data: Dataset,
+    *,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    batch: int | None = None,
 ) -> Model:
-    """The model, once it has answered fixed inputs of the data's shape as it should, in the precision asked for."""
+    """The model, once it has answered fixed inputs of the data's shape as it should.
+
+    It computes in the precision that is asked for, and is asked about at most `batch` inputs at a time.
+    """
+    source = source if batch is None else in_batches(source, batch)
     loaded = source if precision is None else in_precision(name, source, precision)
     shape = tuple(data.x.shape[1:])
     if loaded.input_shape is not None and loaded.input_shape != shape:
@@ -42,8 +53,9 @@ def checked_model(
         n_classes = _n_classes(name, loaded, answer, data)
         if not random:
             _check_gradients(name, loaded, fixed)
-        if precision == "int8" and not random:
-            refuse_mixed_rows(name, loaded.answer, fixed)
+        dependent = _depends_on_batch(name, loaded, fixed, data)
+        if dependent and precision == "int8":
+            raise ModelError(f"{name} in int8: {MIXED_ROWS}")
         asked = loaded.answer
         if loaded.module is not None and asked is loaded.module:
             asked = loaded.module.to(device)
@@ -66,6 +78,7 @@ def checked_model(
         train_samples=loaded.train_samples,
         test_accuracy=loaded.test_accuracy,
         precision=own_precision(loaded),
+        batch_dependent=dependent,
     )
 
 
@@ -80,13 +93,13 @@ def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
         given = x.clone()
         with torch.no_grad():
             answer: Any = loaded.answer(given)
-    except (RuntimeError, ValueError, IndexError, AssertionError, TypeError) as error:
+    except Exception as error:  # the user's code
         if loaded.precision is not None:
             raise ModelError(_not_in(name, loaded.precision, error)) from None
         expected = _first_layer(loaded.module)
         raise ModelError(
             f"{name} cannot take the inputs of {data_name}, of shape {tuple(x.shape[1:])}"
-            f"{f', its first layer takes {expected}' if expected else ''}: {str(error).strip().splitlines()[0]}"
+            f"{f', its first layer takes {expected}' if expected else ''}: {_first_line(error)}"
         ) from None
     if not torch.equal(given, x):
         raise ModelError(f"{name} changes its input in place, which would spoil every distance; work on a copy")
@@ -102,6 +115,18 @@ def _is_random(name: str, loaded: Loaded, x: Tensor, data_name: str, answer: Ten
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         return any(not torch.equal(answer, _try(name, loaded, x, data_name)) for _ in range(N_ASKED_AGAIN))
+
+
+def _depends_on_batch(name: str, loaded: Loaded, x: Tensor, data: Dataset) -> bool:
+    """Whether an answer depends on the others in its batch; the same verdict in every process."""
+    low, high = (torch.from_numpy(np.asarray(bound, dtype=np.float32)) for bound in (data.low, data.high))
+
+    def ask(given: Tensor) -> Tensor:
+        with torch.random.fork_rng(devices=()):  # so that dropout, say, drops the same
+            torch.manual_seed(0)
+            return _try(name, loaded, given, data.name)
+
+    return depends_on_batch(ask, x, low, high)
 
 
 def _check_gradients(name: str, loaded: Loaded, x: Tensor) -> None:
@@ -122,8 +147,11 @@ def _check_gradients(name: str, loaded: Loaded, x: Tensor) -> None:
 
 def _not_in(name: str, precision: Precision, error: Exception) -> str:
     """Complaint about a model that a precision does not fit: torch lacks an operation, or its code names a type."""
-    found = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return f"{name} cannot compute in {precision} here: {found}; choose another `precision`"
+    return f"{name} cannot compute in {precision} here: {_first_line(error)}; choose another `precision`"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _first_layer(module: nn.Module | None) -> str:

@@ -6,7 +6,6 @@ activations take 8-bit values, the sums between them are float32.
 """
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +22,10 @@ _TYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.
 _LEVELS = 127  # of int8, on each side of zero
 _WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _INT8_VERSION = 1  # raised when the scheme changes
+MIXED_ROWS = (
+    "the answer to an input depends on the others in its batch, because a layer does not take one row per input; use "
+    "bfloat16 or float16"
+)
 
 
 def in_precision(name: str, loaded: Loaded, precision: Precision) -> Loaded:
@@ -180,16 +183,3 @@ def eight_bit(values: Tensor) -> Tensor:
     step = step.clamp_min(torch.finfo(torch.float32).tiny)
     zero = torch.zeros(len(values), dtype=torch.int32, device=values.device)
     return torch.fake_quantize_per_channel_affine(values, step, zero, 0, -_LEVELS, _LEVELS)
-
-
-def refuse_mixed_rows(name: str, answer: Callable[[Tensor], Tensor], x: Tensor) -> None:
-    """An 8-bit model in which the answer to an input depends on its neighbours: some layer does not take rows first."""
-    half = len(x) // 2
-    other = torch.cat([x[:half], 3 * x[half:]])
-    with torch.no_grad():
-        one, two = answer(x)[:half], answer(other)[:half]
-    if not torch.allclose(one, two, rtol=1e-3, atol=1e-3 * float(one.abs().amax())):
-        raise ModelError(
-            f"{name} in int8: the answer to an input depends on the others in its batch, because a layer does not take "
-            "one row per input; use bfloat16 or float16"
-        )

@@ -165,6 +165,8 @@ def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
         raise ModelError(
             f"factory {factory!r}: {error}; the folder of the study or recipe file and Python's path are searched"
         ) from None
+    except Exception as error:  # the user's code
+        raise ModelError(f"factory {factory!r}: {place} cannot be imported: {_told(error)}") from error
     if not hasattr(imported, name):
         raise ModelError(f"factory {factory!r}: {place} has no {name!r}; {did_you_mean(name, vars(imported))}")
     make = getattr(imported, name)
@@ -177,8 +179,8 @@ def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
         torch.manual_seed(0)
         try:
             module = make(**args)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ModelError(f"factory {factory!r} failed with args {dict(args)}: {_first_line(error)}") from error
+        except Exception as error:  # the user's code
+            raise ModelError(f"factory {factory!r} failed with args {dict(args)}: {_told(error)}") from error
     if not isinstance(module, nn.Module):
         raise ModelError(f"factory {factory!r} returned {type(module).__name__}, a torch.nn.Module is needed")
     return module
@@ -264,7 +266,16 @@ def _content(module: nn.Module) -> str:
 
 def _plain(tensor: Tensor) -> Any:
     tensor = tensor.detach().cpu()
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    try:
+        return tensor.numpy()
+    except TypeError:  # bfloat16 and others that numpy does not know
+        return tensor.float().numpy()
+
+
+def _told(error: Exception) -> str:
+    """The error of foreign code in one line; its type, where that says more than the message."""
+    plain = isinstance(error, TypeError | ValueError | RuntimeError) and not isinstance(error, NotImplementedError)
+    return _first_line(error) if plain else f"{type(error).__name__}: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:

@@ -13,7 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from advrisk.core.containment import Containment
 from advrisk.core.errors import StudyError
+from advrisk.core.flags import BATCH_DEPENDENT, FLAGS
 from advrisk.core.numbers import percent_text
 from advrisk.engine import Model, predicted
 from advrisk.engine.threads import one_thread
@@ -66,7 +68,15 @@ class CleanAnswers:
 def doubts_about(bench: Workbench) -> tuple[str, ...]:
     """What is doubtful about a study now that its data and models are there; what is surely wrong is refused."""
     sizes = size_doubts(bench.study, bench.registries, extent_of(bench))
-    return (*sizes, *refuse_miswired(bench))
+    return (*sizes, *_batch_doubts(bench), *refuse_miswired(bench))
+
+
+def _batch_doubts(bench: Workbench) -> list[str]:
+    models = [name for name in bench.study.models if bench.material.models[name].batch_dependent]
+    return [
+        str(bench.study.where.error(("models", name), f"{BATCH_DEPENDENT}: {FLAGS[BATCH_DEPENDENT]}"))
+        for name in models
+    ]
 
 
 def refuse_miswired(bench: Workbench) -> list[str]:
@@ -105,7 +115,7 @@ class _Examined:
 
     def __init__(self, bench: Workbench, spec: ModelSpec, model: Model) -> None:
         self.data, self.spec, self.model = bench.material.data, spec, model
-        self.ask = _asking(model)
+        self.ask = _asking(model, bench.containment)
         names = [name for name, split in splits(bench.study, bench).items() if split == "evaluate"]
         is_cheap = model.capability == "gradients" and self.data.x[0].size <= SMALL_INPUT
         places = _spread(len(names), MOST_SAMPLES if is_cheap else MOST_QUERIED)
@@ -182,7 +192,7 @@ def _spread(n: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
-def _asking(model: Model) -> Ask:
+def _asking(model: Model, containment: Containment) -> Ask:
     """Asks the model as it was given; one that answers at random is asked as a copy, from generators that are not its
     own, so that the run is the same as without this."""
     given = model.owner or model.answer
@@ -191,7 +201,7 @@ def _asking(model: Model) -> Ask:
             model = replace(model, answer=copy.deepcopy(given), owner=None)
 
     def ask(x: NDArray[np.float32]) -> Classes:
-        with torch.random.fork_rng(devices=()):
+        with containment.around(model.name), torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
             parts = [torch.from_numpy(x[start : start + _BATCH]) for start in range(0, len(x), _BATCH)]
             answer = torch.cat([model.ask_owner(part.to(model.device)).cpu() for part in parts])

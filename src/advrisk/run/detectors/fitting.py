@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from advrisk.core.containment import exits_as_errors
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted
 from advrisk.core.seeds import key
@@ -95,7 +96,7 @@ def _fit(lesson: Lesson, given: Examples, bench: Workbench, on_progress: OnProgr
     seed = key("detector", study.seed, one.id, model.digest) % 2**63
     try:
         learner: LearningDetector = part.function(**one.params)
-        with one_thread(), torch.random.fork_rng(devices=()):
+        with exits_as_errors(f"the detector {one.name}", RunError), one_thread(), torch.random.fork_rng(devices=()):
             torch.manual_seed(seed)  # of a model that answers at random
             given = replace(given, seed=seed)
             state = learner.fit(given, model.original, on_progress=on_progress)
@@ -139,7 +140,7 @@ def _refuse_doubtful(
     if not callable(ask := getattr(learner, "doubt", None)):
         return
     try:
-        with one_thread(), torch.no_grad():
+        with bench.containment.around(f"the detector {name}", RunError), one_thread(), torch.no_grad():
             doubt = ask(given, model.original, state)
     except Exception as error:  # a detector is foreign code, as an attack is
         raise RunError(

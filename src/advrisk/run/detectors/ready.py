@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from advrisk.core.containment import exits_as_errors
 from advrisk.core.digest import digest, digest_array
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted, did_you_mean
@@ -76,7 +77,8 @@ def ready_detector(one: ConfiguredDetector, study: StudySpec, registries: Regist
     """A detector of a study; what it learned lies in the run's folder."""
     part = registries.detectors.get(one.name)
     try:
-        made = part.function(**one.params)
+        with exits_as_errors(f"the detector {one.name}", RunError):
+            made = part.function(**one.params)
     except AdvriskError as error:
         raise study.where.error(one.place, str(error)) from None
     if part.traits.learns:
@@ -167,7 +169,7 @@ def refuse_undetected(study: StudySpec, detectors: Sequence[ConfiguredDetector],
 def checked_scores(name: str, detector: Detector, x: Tensor, model: Model, what: str) -> NDArray[np.float64]:
     """One finite number for each input. Nothing that a detector returns is believed."""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), exits_as_errors(f"the detector {name}", RunError):
             given = detector.score(x, model.original)
         scores = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
         if np.iscomplexobj(scores):

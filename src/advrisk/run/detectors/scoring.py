@@ -114,7 +114,8 @@ def scored(batch: Batch, bench: Workbench, plan: Plan) -> pa.Table:
     model, scorer = bench.material.models[batch.model], batch.scorer
     x = _inputs(batch, bench, plan)
     name = scorer.id.rpartition("@")[0]
-    with one_thread(), torch.random.fork_rng(devices=()):
+    contained = bench.containment.around(f"the detector {name}", RunError)
+    with contained, one_thread(), torch.random.fork_rng(devices=()):
         torch.manual_seed(int(batch.cell[:15], 16))  # of a model that answers at random
         parts = [
             checked_scores(name, scorer.detector, x[start : start + _ROWS].to(model.device), model, batch.what)

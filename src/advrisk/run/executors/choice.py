@@ -18,6 +18,7 @@ from advrisk.run.dispatch import Executor
 from advrisk.run.executors.cluster import refuse_without_cluster
 from advrisk.run.executors.local import Assignment, InProcess, RunCell, WorkerPool
 from advrisk.run.executors.ray import RayExecutor
+from advrisk.run.executors.trial import Trial
 from advrisk.run.loading import OBJECT, choose_device
 from advrisk.run.options import ExecutorName, Options
 from advrisk.run.planning import configured_detectors
@@ -27,8 +28,15 @@ from advrisk.study import StudySpec
 _ELSEWHERE = "put it into a file or a module that the study names, or leave out --on ray"
 
 
-def choose_executor(run_cell: RunCell, bench: Workbench, plan: Plan, options: Options) -> Executor:
-    """The executor that the options ask for; it runs `run_cell` on every cell that is submitted."""
+def choose_executor(
+    run_cell: RunCell, bench: Workbench, plan: Plan, options: Options, trial: Trial | None = None
+) -> Executor:
+    """The executor that the options ask for; it runs `run_cell` on every cell that is submitted.
+
+    Workers of this machine take over the process of the trial.
+    """
+    if trial is not None and (options.on == "ray" or worker_count(bench, plan, options) == 0):
+        trial.end()
     if options.on == "ray":
         assignment = assignment_for(run_cell, bench, plan, device=remote_device(bench.study, options))
         return RayExecutor(assignment, bench, address=options.address, workers=options.workers, cores=n_cores())
@@ -36,7 +44,8 @@ def choose_executor(run_cell: RunCell, bench: Workbench, plan: Plan, options: Op
     if workers == 0:
         return InProcess(run_cell, bench)
     device = next(iter(bench.material.models.values())).device
-    return WorkerPool(assignment_for(run_cell, bench, plan, device=device), workers=workers)
+    assignment = assignment_for(run_cell, bench, plan, device=device)
+    return WorkerPool(assignment, workers=workers, started=None if trial is None else trial.worker)
 
 
 def refuse_executor(study: StudySpec, options: Options) -> int:

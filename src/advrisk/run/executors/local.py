@@ -80,8 +80,28 @@ class Assignment:
         criterion = self.study.criterion
         return failed_result(cell, run=self.run, criterion=criterion, outcome=outcome, message=message)
 
+    @property
+    def start_s(self) -> float:
+        """How long a worker may take to load its material."""
+        return max(START_S, len(self.study.models) * self.study.max_load_s)
+
     def hung(self, cell: Cell) -> CellResult:
         return self.failed(cell, "timeout", f"hung for more than {self.study.max_cell_s:g} s and was stopped")
+
+
+@dataclass(frozen=True)
+class TrialLoad:
+    """What a worker process receives before its assignment, if it is to load models on trial.
+
+    It answers with a tuple of one name for each model that it begins to load, then `READY`, or the error of one.
+    """
+
+    study: StudySpec
+    models: tuple[str, ...]
+    device: str
+    data: Dataset  # one sample: what a model is checked against
+    python_path: tuple[str, ...]
+    modules: tuple[str, ...]  # where the sources of models are defined
 
 
 # glibc would hand the memory of every large tensor back to the system and fetch it anew; ignored elsewhere.
@@ -124,8 +144,9 @@ class WorkerPool:
     They end with `submit`, but those of a context manager wait for the next one.
     """
 
-    def __init__(self, assignment: Assignment, *, workers: int) -> None:
+    def __init__(self, assignment: Assignment, *, workers: int, started: _Worker | None = None) -> None:
         self._assignment = assignment
+        self._started = started  # it is taken over
         self._n_workers = workers
         self._workers: list[_Worker] = []
         self._kept = False
@@ -165,13 +186,13 @@ class WorkerPool:
 
     def _stop_all(self) -> None:
         while self._workers:
-            _stop(self._workers.pop())
+            stop_worker(self._workers.pop())
 
     def _assign(self, queue: Queue, workers: list[_Worker]) -> Iterator[CellResult]:
         """Give a cell to every worker that is idle or can still start; cells that need a lost one fail at once."""
         idle = [worker for worker in workers if worker.cell is None and _is_alive(worker)]
         for worker in [worker for worker in workers if worker.cell is None and worker not in idle]:
-            _stop(worker)
+            stop_worker(worker)
             workers.remove(worker)
         room = self._n_workers - (len(workers) - len(idle))
         given, hopeless = queue.take(room)
@@ -188,49 +209,55 @@ class WorkerPool:
             try:
                 message = worker.connection.recv()
             except (EOFError, OSError, pickle.UnpicklingError):
-                return self._lost(worker, f"the worker process died ({_cause_of_death(worker.process)})")
+                return self._lost(worker, f"the worker process died ({cause_of_death(worker.process)})")
             if isinstance(message, RunError):
                 raise message
             if message == READY:
                 worker.ready, worker.began = True, time.monotonic()
             return message if isinstance(message, CellResult) else None
         if worker.cell is not None and worker.hangs(self._assignment.study.max_cell_s):
-            _stop(worker)
+            stop_worker(worker)
             return self._assignment.hung(worker.cell)
-        if not worker.ready and time.monotonic() - worker.began > START_S:
-            _stop(worker)
+        if not worker.ready and time.monotonic() - worker.began > self._assignment.start_s:
+            stop_worker(worker)
             raise RunError(
-                f"a worker process could not start: it was not ready within {START_S:g} s. Does a model hang while it "
-                "is loaded, or at its first pass?"
+                f"a worker process could not start: it was not ready within {self._assignment.start_s:g} s. Does a "
+                "model hang while it is loaded, or at its first pass?"
             )
         return None
 
     def _lost(self, worker: _Worker, message: str) -> CellResult:
         assert worker.cell is not None  # only busy workers are polled
-        _stop(worker)
+        stop_worker(worker)
         if not worker.ready:  # not the cell's fault, and the next worker would fare no better
             raise RunError(f"a worker process could not start: {message}")
         return self._assignment.failed(worker.cell, "error", message)
 
     def _spawn(self) -> _Worker:
-        ours, theirs = socket.socketpair()
-        process = subprocess.Popen(
-            # -P: nothing in the working folder can stand in for an installed package
-            [sys.executable, "-P", "-m", "advrisk.run.executors.worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdout=error_stream(),  # results own our output
-            env=KEEP_MEMORY | os.environ | ONE_THREAD,
-            process_group=0,  # Ctrl-C is for the parent alone
-        )
-        theirs.close()
-        return _Worker(process, Connection(ours.detach()))
+        started, self._started = self._started, None
+        return started if started is not None and _is_alive(started) else spawn_worker()
 
     def _brief(self, worker: _Worker) -> _Worker:
         try:
             worker.connection.send(self._assignment)
         except OSError:
-            raise RunError(f"a worker process could not start ({_cause_of_death(worker.process)})") from None
+            raise RunError(f"a worker process could not start ({cause_of_death(worker.process)})") from None
         return worker
+
+
+def spawn_worker() -> _Worker:
+    """Start a worker process, which waits for what it is to load."""
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen(
+        # -P: nothing in the working folder can stand in for an installed package
+        [sys.executable, "-P", "-m", "advrisk.run.executors.worker", str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        stdout=error_stream(),  # results own our output
+        env=KEEP_MEMORY | os.environ | ONE_THREAD,
+        process_group=0,  # Ctrl-C is for the parent alone
+    )
+    theirs.close()
+    return _Worker(process, Connection(ours.detach()))
 
 
 def _send(worker: _Worker, cell: Cell) -> None:
@@ -243,13 +270,15 @@ def _is_alive(worker: _Worker) -> bool:
     return not worker.connection.closed and worker.process.poll() is None
 
 
-def _stop(worker: _Worker) -> None:
+def stop_worker(worker: _Worker) -> None:
+    """Kill a worker, whatever it is at; one that has ended already is left as it is."""
     worker.connection.close()
     worker.process.kill()
     worker.process.wait()
 
 
-def _cause_of_death(process: subprocess.Popen[bytes]) -> str:
+def cause_of_death(process: subprocess.Popen[bytes]) -> str:
+    """How a process ended, in a few words."""
     try:
         code = process.wait(timeout=5)
     except subprocess.TimeoutExpired:

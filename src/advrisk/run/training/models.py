@@ -14,6 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from advrisk.core.containment import Containment, exits_as_errors
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError, DataError, ModelError, RunError, StudyError
 from advrisk.core.extent import Extent
@@ -84,8 +85,9 @@ def train_models(
         if not there:
             try:
                 others = {name: _frozen(jobs[name], folder) for name in job.learns_from}
-                note = _train_one(job, others, samples, checkpoint, on_epoch)
-                write_tensors(path, job.module.state_dict(), note | _tested(job.module, data))
+                with exits_as_errors(job.name):
+                    note = _train_one(job, others, samples, checkpoint, on_epoch)
+                    write_tensors(path, job.module.state_dict(), note | _tested(job.module, data))
             except ModelError as error:
                 raise recipe.where.error(("models", job.name), str(error)) from None
             except (OSError, SafetensorError) as error:
@@ -189,10 +191,10 @@ def _job(
         raise recipe.where.error(("models", name, "eps"), complaint)
     try:
         _check_data(part, spec, data)
-        with torch.random.fork_rng(devices=()):
+        with Containment().around(name), torch.random.fork_rng(devices=()):
             module = build(spec.factory, spec.args)
             _initialise(module, key("weights", recipe.seed, name))
-        n_classes = checked_model(name, from_module(module), data).n_classes
+            n_classes = checked_model(name, from_module(module), data).n_classes
         others = [earlier[other] for names in _named(part, settings).values() for other in names]
         for other in others:
             if other.n_classes != n_classes:

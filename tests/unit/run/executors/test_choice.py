@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from advrisk.run.executors import choice
-from advrisk.run.executors.choice import worker_count
+from advrisk.run.executors.choice import choose_executor, worker_count
+from advrisk.run.executors.local import InProcess, WorkerPool
 from advrisk.run.options import Options
 from advrisk.study import ResourcesSpec
 
@@ -42,3 +43,18 @@ def test_resources_say_how_many_workers_go_side_by_side(
     assert worker_count(place, nothing, Options(workers=3)) == 3
     monkeypatch.setattr(choice, "local_only", lambda *_: "the model net is an object of this process")
     assert worker_count(place, nothing, Options(workers=3)) == 0
+
+
+def test_workers_take_over_the_process_of_a_trial_and_nothing_else_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    trial: Any = SimpleNamespace(worker=object(), end=lambda: ended.append("ended"))
+    nothing: Any = None
+    place = bench(ResourcesSpec(), "cpu")
+    monkeypatch.setattr(choice, "assignment_for", lambda *_, **__: nothing)
+    monkeypatch.setattr(choice, "local_only", lambda *_: "")
+    pool = choose_executor(nothing, place, nothing, Options(workers=2), trial)
+    assert isinstance(pool, WorkerPool)
+    assert (pool._started, ended) == (trial.worker, [])
+    monkeypatch.setattr(choice, "local_only", lambda *_: "the model net is an object of this process")
+    assert isinstance(choose_executor(nothing, place, nothing, Options(workers=2), trial), InProcess)
+    assert ended == ["ended"]
