@@ -66,6 +66,7 @@ def checked_model(
         train_samples=loaded.train_samples,
         test_accuracy=loaded.test_accuracy,
         precision=own_precision(loaded),
+        source_digest=loaded.source_digest,
     )
 
 
