@@ -21,8 +21,8 @@ from advrisk.run.detectors.ready import Scores
 from advrisk.run.detectors.scoring import score_inputs
 from advrisk.run.dispatch import Dispatcher
 from advrisk.run.executors.choice import choose_executor
-from advrisk.run.identity.resumed import refuse_changed_models
 from advrisk.run.finished import Unfinished, unfinished_cells
+from advrisk.run.identity.resumed import refuse_changed_models
 from advrisk.run.interim import InterimAnalysis, Rounds
 from advrisk.run.measuring import take_measures
 from advrisk.run.options import DEFAULTS, Options

@@ -62,9 +62,7 @@ class AnswerComparison:
         return next((one for one in self.others if one.certain), self.others[0])
 
 
-def compared(
-    model: Model, samples: Sequence[str], recorded: Answers, replies: Redrawn
-) -> AnswerComparison:
+def compared(model: Model, samples: Sequence[str], recorded: Answers, replies: Redrawn) -> AnswerComparison:
     """Compare what a model says now of the clean `samples` with what is recorded of them."""
     if model.random:
         return _compared_draws(samples, recorded, replies)
@@ -107,9 +105,7 @@ def _other_logits(
     return OtherAnswer(sample, f"class {was.prediction}", f"class {now} ({beyond})", certain=True)
 
 
-def _compared_draws(
-    samples: Sequence[str], recorded: Answers, replies: Redrawn
-) -> AnswerComparison:
+def _compared_draws(samples: Sequence[str], recorded: Answers, replies: Redrawn) -> AnswerComparison:
     n, others = 0, list[OtherAnswer]()
     for sample, said in zip(samples, replies.said.cpu().tolist(), strict=True):
         if sample not in recorded or (draws := recorded[sample].draws) is None:
@@ -119,5 +115,3 @@ def _compared_draws(
             texts = (f"class {draws[0]} in all of {len(draws)} draws", f"class {said[0]} in all of {len(said)}")
             others.append(OtherAnswer(sample, *texts, certain=True))
     return AnswerComparison(n, tuple(others))
-
-

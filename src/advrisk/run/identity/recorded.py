@@ -11,7 +11,9 @@ from advrisk.ledger import Ledger
 # Of several rows of a cell, those of the segment that was published last.
 _LATEST = "(cell, parse_path(filename)[-2]) IN (FROM latest)"
 _CELLS = """
-    WITH latest AS (SELECT cell, max(parse_path(filename)[-2]) FROM all_cells WHERE list_contains($cells, cell) GROUP BY cell)
+    WITH latest AS (
+        SELECT cell, max(parse_path(filename)[-2]) FROM all_cells WHERE list_contains($cells, cell) GROUP BY cell
+    )
 """
 _SHARDS = """
     SELECT shard::VARCHAR AS shard, min(cell) AS cell FROM all_cells WHERE recipe = $recipe
