@@ -36,9 +36,9 @@ def ran(folder: Path, modules: Mapping[str, nn.Module] | None = None, **changes:
     return Study.from_dict(STUDY | changes).run(folder, modules=modules or untrained_pair())
 
 
-def replayed(run: Run, k: int, modules: Mapping[str, nn.Module] | None = None, seed: int = 1, **changes: Any) -> Replay:
+def replayed(run: Run, k: int, modules: Mapping[str, nn.Module] | None = None, draw: int = 1, **changes: Any) -> Replay:
     spec = study_from(STUDY | changes)
-    return replaying.replay(spec, Run.open(run.folder).ledger, k, seed=seed, modules=modules or untrained_pair())
+    return replaying.replay(spec, Run.open(run.folder).ledger, k, seed=draw, modules=modules or untrained_pair())
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_an_honest_run_replays_bit_by_bit_and_nothing_is_written(run: Run) -> No
 
 
 def test_the_seed_draws_the_samples_and_is_new_without_one(run: Run) -> None:
-    seeds = [replayed(run, 3, seed=seed).samples for seed in (1, 1, 2)]
+    seeds = [replayed(run, 3, draw=seed).samples for seed in (1, 1, 2)]
     assert seeds[0] == seeds[1] != seeds[2]
     spec = study_from(STUDY)
     drawn = {replaying.replay(spec, run.ledger, 1, modules=untrained_pair()).seed for _ in range(2)}
@@ -96,7 +96,7 @@ def test_one_rewritten_sample_is_found_exactly_when_it_is_drawn(run: Run) -> Non
 
     rewrite_rows(run.folder, change)
     for seed in range(4):
-        found = replayed(run, 8, seed=seed)
+        found = replayed(run, 8, draw=seed)
         assert found.verification().holds == (target not in found.samples)
     assert found.chance_of_finding(0.04) == pytest.approx(8 / 24)
     assert found.chance_of_finding(0.25) == pytest.approx(
