@@ -14,6 +14,7 @@ from advrisk.run.replay.comparing import Difference
 # On other arithmetic an attack may take another path: outcomes that differ are a problem where they are more than
 # `_FLIPS` of the rows, by a test that is wrong once in a hundred times.
 _FLIPS, _LEVEL = 0.02, 0.01
+_SAME = ("n_equal", "n_rounded")
 _MOST = 10  # differences that are shown
 _ALTERED = (0.01, 0.05)  # shares of samples that an operator might have altered
 
@@ -94,10 +95,12 @@ class Replay:
         return Verification(held, tuple(problems), tuple(notes))
 
     def _held(self) -> str:
-        n_equal = sum(tally.n_equal for tally in self.models.values())
-        rest = self.n_rows - n_equal
-        rounded = f", {n_equal:,} of them bit by bit" if rest else " bit by bit"
-        return f"Attacked again, {counted(len(self.samples), 'sample')} gave the same {self.n_rows:,} rows{rounded}."
+        n_equal, n_rounded = (sum(getattr(tally, name) for tally in self.models.values()) for name in _SAME)
+        rest = self.n_rows - n_equal - n_rounded
+        how = "bit by bit" if not n_rounded else f"({n_equal:,} bit by bit, {n_rounded:,} but for rounding)"
+        other = f"; {counted(rest, 'row')} came out in another way, which other arithmetic explains" if rest else ""
+        samples = counted(len(self.samples), "sample")
+        return f"Attacked again, {samples} gave the same {n_equal + n_rounded:,} rows {how}{other}."
 
     def _drawn(self) -> str:
         drawn = f"{len(self.samples)} of {counted(self.n_eligible, 'sample')}, drawn with the seed {self.seed}"
