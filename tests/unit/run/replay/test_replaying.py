@@ -130,7 +130,7 @@ def test_other_arithmetic_is_told_and_few_outcomes_may_differ(run: Run) -> None:
     rewrite_rows(run.folder, nudged, "outputs")
     found = replayed(run, 24)
     assert found.verification().holds
-    assert "192 rows (144 bit by bit, 48 but for rounding)" in found.verification().held[0]
+    assert "192 rows (0 bit by bit, 192 but for rounding)" in found.verification().held[0]
 
     flipped = iter(range(1))
 
