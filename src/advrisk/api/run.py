@@ -22,6 +22,7 @@ from advrisk.api.reporting import Form, run_html, run_record, write_form
 from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
 from advrisk.api.selection import Selection, select_model
 from advrisk.api.status import Status, run_status, samples_left
+from advrisk.api.verifying import replay_run
 from advrisk.assess.attacks.black_box import Lead, black_box_leads, has_black_box
 from advrisk.assess.attacks.envelope import ArmComparison, arm_optimality
 from advrisk.assess.built_in import QUESTIONS
@@ -68,8 +69,10 @@ from advrisk.study import (
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+    from torch import nn
 
     from advrisk.api.mlflow import LoggedRun
+    from advrisk.run.replay.record import Replay
 
 
 class Run:
@@ -337,6 +340,22 @@ class Run:
     def _asked(self) -> dict[tuple[str, float | None, str], Finding | Unanswered]:
         """What registered assessments said: a run is a snapshot."""
         return {}
+
+    def replay(
+        self,
+        k: int,
+        *,
+        study: str | Path | None = None,
+        seed: int | None = None,
+        device: str | None = None,
+        modules: "Mapping[str, nn.Module] | None" = None,
+    ) -> "Replay":
+        """Attack `k` random samples again from the stored seeds, and compare the rows: were they made by attacks?
+
+        `study` is a study file that says where models and data are here; without, the run's own. The samples are drawn
+        with `seed`, or with a new random one that the result names. `modules` are those of `Study.run`.
+        """
+        return replay_run(self, k, study=study, seed=seed, device=device, modules=modules)
 
     def certificate(
         self,

@@ -1,5 +1,7 @@
 """Certificates as text for a terminal: what a run certifies, what was written, and what was verified."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.certificate.sections import certificate_headlines
@@ -58,10 +60,17 @@ def _summary(one: "WrittenCertificate") -> dict[str, Any]:
     }
 
 
-def print_verification(found: "Verification", says: str | None, *, what: str, as_json: bool) -> None:
+def print_verification(
+    found: "Verification",
+    says: str | None,
+    *,
+    what: str,
+    as_json: bool,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
     """Whether a certificate or another document holds and then what it says, what was checked, and what is wrong."""
     if as_json:
-        print(json_text(found.as_dict() | {"says": says}))
+        print(json_text(found.as_dict() | {"says": says} | {**facts}))
         return
     console = Terminal()
     if found.holds:

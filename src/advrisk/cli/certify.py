@@ -8,6 +8,7 @@ import typer
 from advrisk.cli import DONE, FAILED
 from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, OfNorm, sizes_of
+from advrisk.cli.replaying import Further, OfStudy, ReplaySeed
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.files import regular
 
@@ -80,6 +81,18 @@ def verify(
         str | None,
         typer.Option("--run", metavar="RUN", help="Count again in this run, and compare.", autocompletion=run_folders),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="STUDY[:MODEL]", help="Compare this model, or a FILE of weights, with the certified one."
+        ),
+    ] = None,
+    replay: Annotated[
+        int | None,
+        typer.Option("--replay", metavar="K", min=1, help="Attack K random samples of the run again, and compare."),
+    ] = None,
+    replay_seed: ReplaySeed = None,
+    study: OfStudy = None,
     as_json: AsJson = False,
 ) -> None:
     """Verify a certificate or an evidence pack.
@@ -89,19 +102,28 @@ def verify(
     and number. Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that nothing is
     certified), 1: something is, 2: it is neither a certificate nor a pack.
 
-    Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs
+    With --model, also whether a model that you have is the certified one; with --replay, whether attacks give the rows
+    that the run holds. Both load models and data as the run's study says, or that of --study.
+
+    Example: advrisk verify certificates/plain.json --key signer.pub.pem --run runs/signs --replay 20
     """
     from advrisk.api.evidence.files import is_pack
     from advrisk.cli.evidence import verify_evidence
     from advrisk.ledger.sync.files import input_file
 
+    if replay is not None and run is None:
+        raise StudyError("--replay attacks samples of a run again: say which one, with --run RUN")
+    further = Further(model, replay, replay_seed, study)
     with input_file(certificate) as path:
         if is_pack(path):
+            further.refuse_for_pack()
             raise typer.Exit(verify_evidence(path, key, run, place=certificate, as_json=as_json))
-        _verify_certificate(path, key, run, place=certificate, as_json=as_json)
+        _verify_certificate(path, key, run, further, place=certificate, as_json=as_json)
 
 
-def _verify_certificate(path: Path, key: Path | None, run: str | None, *, place: str, as_json: bool) -> NoReturn:
+def _verify_certificate(
+    path: Path, key: Path | None, run: str | None, further: Further, *, place: str, as_json: bool
+) -> NoReturn:
     from advrisk.api import Run
     from advrisk.api.certificates import verify_certificate
     from advrisk.assess.certificate.document import read_document
@@ -120,8 +142,9 @@ def _verify_certificate(path: Path, key: Path | None, run: str | None, *, place:
         found = verify_certificate(content, key=key)
     else:
         found = verify_certificate(content, key=key, ledger=opened.ledger, study=opened.study, name=opened.name)
+    found, facts = further.checked(found, content, opened)
     says = content["claim"]["headline"] if found.holds else None
-    print_verification(found, says, what=what, as_json=as_json)
+    print_verification(found, says, what=what, as_json=as_json, facts=facts)
     raise typer.Exit(DONE if found.holds else FAILED)
 
 

@@ -8,12 +8,13 @@ import typer
 
 from advrisk.cli import care
 from advrisk.cli.options import AsJson, RunFolder
+from advrisk.cli.replaying import replay
 from advrisk.core.errors import StudyError
 from advrisk.core.names import visible_line
 from advrisk.core.traits import Norm
 
-ledger_app = typer.Typer(help="Check, compact, compare, merge or query ledgers.", no_args_is_help=True)
-for verb in (care.check, care.compact, care.diff, care.merge):
+ledger_app = typer.Typer(help="Check, compact, compare, merge, replay or query ledgers.", no_args_is_help=True)
+for verb in (care.check, care.compact, care.diff, care.merge, replay):
     ledger_app.command()(verb)
 
 

@@ -61,6 +61,7 @@ class Model:
     train_cost: float | None = None
     test_accuracy: float | None = None  # what its training noted on test samples
     precision: str | None = None  # what it computes in; None where that is unknown
+    source_digest: str | None = None  # of the Python files that make it; not part of `digest`
     keyed: "Callable[[Draw], Model] | None" = None
     unkeyed: bool = False
     rejects: bool = False

@@ -143,6 +143,7 @@ TABLES: dict[str, pa.Schema] = {
             "train_samples": pa.int64(),
             "train_cost": pa.float64(),  # as the study states it, in any unit
             "tags": pa.string(),  # JSON
+            "source_digest": pa.string(),  # of the Python files that make it; null where there are none
         }
     ),
     "samples": pa.schema(

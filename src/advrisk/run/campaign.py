@@ -22,6 +22,7 @@ from advrisk.run.detectors.scoring import score_inputs
 from advrisk.run.dispatch import Dispatcher
 from advrisk.run.executors.choice import choose_executor
 from advrisk.run.finished import Unfinished, unfinished_cells
+from advrisk.run.identity.resumed import refuse_changed_models
 from advrisk.run.interim import InterimAnalysis, Rounds
 from advrisk.run.measuring import take_measures
 from advrisk.run.options import DEFAULTS, Options
@@ -55,9 +56,10 @@ def run_study(
     with ready.trial, locked(folder):
         ledger = _open_ledger(study, place)
         plan = plan_study(ready.outline, ledger, bench)
+        doubts = (*ready.doubts, *refuse_changed_models(bench, plan, ledger))
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-        progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing), doubts=ready.doubts)
+        progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing), doubts=doubts)
         on_progress(progress)
         deadline = time.monotonic() + (float("inf") if options.max_s is None else options.max_s)
         with suppress(OutOfTimeError):  # then no cell begins either

@@ -21,6 +21,7 @@ from advrisk.run.detectors.ready import Scores, Unlearned, checked_scores
 from advrisk.run.detectors.scoring import is_kept, unscored
 from advrisk.run.executors.choice import worker_count
 from advrisk.run.finished import unfinished_cells
+from advrisk.run.identity.resumed import refuse_changed_models
 from advrisk.run.interim import Rounds, Schedule
 from advrisk.run.measuring import measure_passes, unmeasured
 from advrisk.run.options import DEFAULTS, Options
@@ -86,6 +87,7 @@ def dry_run(
     bench = ready.bench
     ledger = Ledger(Storage(folder))  # empty if there is none yet; nothing is written
     plan = plan_study(ready.outline, ledger, bench)
+    doubts = (*ready.doubts, *refuse_changed_models(bench, plan, ledger))
     to_learn = lessons(bench, ready.detectors)
     bench.detectors |= {lesson.detector.id: Unlearned(lesson.detector.readable) for lesson in to_learn}
     missing = list(unfinished_cells(plan, ledger, retry_errors=options.retry_errors))
@@ -136,7 +138,7 @@ def dry_run(
         n_passes_to_look=n_to_look,
         n_crafted_again=len(again),
         n_beside=len(beside),
-        doubts=ready.doubts,
+        doubts=doubts,
         searches=tuple(f"{search.label}: {n_settings(search, study.seed)} settings" for search in plan.searches),
     )
 

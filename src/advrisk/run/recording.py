@@ -85,6 +85,7 @@ def _models(bench: Workbench) -> list[dict[str, Any]]:
             "train_samples": model.train_samples,
             "train_cost": model.train_cost,
             "tags": json.dumps(dict(bench.material.tags[name]), sort_keys=True),
+            "source_digest": model.source_digest,
         }
         for name, model in bench.material.models.items()
     ]

@@ -14,3 +14,8 @@ def untrained_pair() -> dict[str, nn.Module]:
             torch.manual_seed(seed)
             made[name] = SmallCnn(size=8, width=4)
     return made
+
+
+def small() -> nn.Module:
+    """A factory for studies."""
+    return untrained_pair()["one"]

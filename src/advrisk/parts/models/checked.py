@@ -79,6 +79,7 @@ def checked_model(
         test_accuracy=loaded.test_accuracy,
         precision=own_precision(loaded),
         batch_dependent=dependent,
+        source_digest=loaded.source_digest,
     )
 
 

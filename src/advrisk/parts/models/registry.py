@@ -33,3 +33,4 @@ class Loaded:
     train_samples: int | None = None
     test_accuracy: float | None = None  # what its training noted on test samples
     precision: Precision | None = None  # None: as the source gives it
+    source_digest: str | None = None  # of the Python files that make it

@@ -26,6 +26,7 @@ from advrisk.core.errors import ModelError
 from advrisk.core.names import did_you_mean
 from advrisk.core.traits import SourceTraits
 from advrisk.parts.models.registry import Loaded, models
+from advrisk.parts.models.source_code import source_digest
 
 Classes = Annotated[int, Ge(2)]
 # Below about 16 rows torch's CPU kernels sum in another order: see `engine.model.Model`.
@@ -89,6 +90,7 @@ def torch_factory(
         train_process_s=float(training["train_process_s"]) if "train_process_s" in training else None,
         train_samples=int(training["train_samples"]) if "train_samples" in training else None,
         test_accuracy=float(training["test_accuracy"]) if "test_accuracy" in training else None,
+        source_digest=source_digest(factory, module),
     )
 
 

@@ -4,14 +4,11 @@ The models of a study are asked about clean samples. One that is no better than 
 own training notes state, or clearly better with inputs or labels given in another way, stops the run.
 """
 
-import copy
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from advrisk.core.containment import Containment
 from advrisk.core.errors import StudyError
@@ -23,6 +20,7 @@ from advrisk.ledger import Ledger
 from advrisk.plan import size_doubts
 from advrisk.risk.accuracy import Classes, chance_accuracy, is_below, is_far_below, is_near_chance, probability_at_most
 from advrisk.run.checks.miswiring import CLEAR_GAIN, Ask, WiringTrial, other_inputs, other_labels
+from advrisk.run.identity.asking import asked_aside
 from advrisk.run.planning import extent_of, splits
 from advrisk.run.redrawing import finite
 from advrisk.run.workbench import Workbench
@@ -193,12 +191,8 @@ def _spread(n: int, most: int) -> NDArray[np.int64]:
 
 
 def _asking(model: Model, containment: Containment) -> Ask:
-    """Asks the model as it was given; one that answers at random is asked as a copy, from generators that are not its
-    own, so that the run is the same as without this."""
-    given = model.owner or model.answer
-    if model.random and isinstance(given, nn.Module):
-        with suppress(Exception):  # whatever the user's module does when it is copied: then it is asked itself
-            model = replace(model, answer=copy.deepcopy(given), owner=None)
+    """Asks the model as it was given, without a trace in the run."""
+    model = asked_aside(model)
 
     def ask(x: NDArray[np.float32]) -> Classes:
         with containment.around(model.name), torch.random.fork_rng(devices=()):

@@ -159,15 +159,31 @@ def _proposed(way: _Way, seed: int) -> Round:
 
 def _recorded(begun: Sequence[_Way], bench: Workbench, plan: Plan, ledger: Ledger) -> dict[tuple[str, str], str]:
     """The recipes of the arms of a round, which stand in the ledger from now on; arms of the study stand there."""
-    models, space = bench.material.models, bench.material.space_digest
     pairs = [(way.search.model, trial.arm) for way in begun for trial in _of_round(way)]
-    recipes = {
-        (model, arm.id): recipe_of(bench.study, bench.registries, models[model].digest, arm, space)
-        for model, arm in pairs
-    }
+    recipes = recipes_of(pairs, bench)
     new = [(model, arm) for model, arm in pairs if (model, arm.id) not in plan.recipes]
     record_arms(bench.study, ledger, new, recipes, origin="search", like=("frozen",))
     return recipes
+
+
+def recipes_of(pairs: Sequence[tuple[str, Arm]], bench: Workbench) -> dict[tuple[str, str], str]:
+    """Model and arm id -> the recipe of an arm that a search tries."""
+    models, space = bench.material.models, bench.material.space_digest
+    return {
+        (model, arm.id): recipe_of(bench.study, bench.registries, models[model].digest, arm, space)
+        for model, arm in pairs
+    }
+
+
+def tried_arms(bench: Workbench, plan: Plan) -> list[tuple[str, Arm]]:
+    """Every model and arm that the searches of a plan tried, as far as it is written down in the run's folder."""
+    found: dict[tuple[str, str], Arm] = {}
+    for search in plan.searches:
+        course = read_course(bench.folder, course_of(search, bench, plan).id)
+        for setting in (one for made in (course.rounds if course else ()) for one in made.settings):
+            arm = search.arm_at(setting, bench.registries)
+            found[search.model, arm.id] = arm
+    return [(model, arm) for (model, _), arm in found.items()]
 
 
 def _of_round(way: _Way) -> list[_Trial]:

@@ -1,0 +1,33 @@
+"""Which Python files a model is made by: weights and printed architecture do not say what its forward does."""
+
+import inspect
+import sys
+from pathlib import Path
+
+from torch import nn
+
+from advrisk.core.digest import digest, digest_bytes
+
+_LIBRARY = "torch"  # whose layers do what they are called
+
+
+def source_digest(factory: str, module: nn.Module) -> str | None:
+    """Name the contents of the files that define `package.module:factory` and the layers of what it made.
+
+    None where no file can be read: compiled modules, notebooks.
+    """
+    place, _, name = factory.partition(":")
+    makers = {place, getattr(getattr(sys.modules.get(place), name, None), "__module__", place)}
+    layers = {type(layer).__module__ for layer in module.modules()}
+    names = {one for one in makers | layers if one.partition(".")[0] != _LIBRARY}
+    contents = {one: _content(one) for one in sorted(names)}
+    readable = {one: content for one, content in contents.items() if content is not None}
+    return digest(readable) if readable else None
+
+
+def _content(name: str) -> str | None:
+    try:
+        path = inspect.getsourcefile(sys.modules[name])
+        return None if path is None else digest_bytes(Path(path).read_bytes())
+    except (KeyError, TypeError, OSError):  # it is no module of a file
+        return None
