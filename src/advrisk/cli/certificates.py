@@ -1,10 +1,12 @@
 """Certificates as text for a terminal: what a run certifies, what was written, and what was verified."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from advrisk.assess.certificate.sections import certificate_headlines
+from advrisk.assess.certificate.words import percent
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.core.plain import json_text
@@ -36,6 +38,8 @@ def print_written(written: "list[WrittenCertificate]", *, as_json: bool) -> None
     for one in written:
         claim = one.content["claim"]
         console.print(claim["headline"], style="bold", markup=False, highlight=False)
+        for caveat in claim["caveats"]:
+            indented(console, f"Caveat: {caveat}", by=2)
         indented(console, claim["text"], by=2)
         for of_list in one.content["lists"]:
             if of_list["would_take"]:
@@ -51,9 +55,13 @@ def _summary(one: "WrittenCertificate") -> dict[str, Any]:
     return {
         "model": one.model,
         "certified": one.certified,
+        "caveats": claim["caveats"],
         "headline": claim["headline"],
         "claim": claim["text"],
+        "alpha": claim["alpha"],
+        "zeta": claim["zeta"],
         "largest_eps": claim["largest_eps"],
+        "clean_error": one.content["clean_error"],
         "document": str(one.document),
         "page": str(one.page),
         "signed": "signature" in one.content,
@@ -67,8 +75,17 @@ def print_verification(found: "Verification", says: str | None, *, what: str, as
         return
     console = Console()
     if found.holds:
-        console.print(f"Nothing is wrong with it. It says: {says}", style="bold", markup=False, highlight=False)
+        console.print(f"It holds. It says: {says}", style="bold", markup=False, highlight=False)
+        for sentence in found.caveats:
+            indented(console, f"Caveat: {sentence}", by=0)
     else:
         console.print(f"Do not trust this {what}.", style="bold red", markup=False, highlight=False)
     for sentence in (*found.problems, *found.held, *found.notes):
         indented(console, f"· {sentence}", by=0)
+
+
+def claim_text(content: Mapping[str, Any]) -> str:
+    """What a certificate says, with the terms that its claim depends on."""
+    claim, n = content["claim"], content["calibration"]["n"]
+    terms = f"alpha = {percent(claim['alpha'])}, zeta = {percent(claim['zeta'])}, method {claim['method']}"
+    return f"{claim['headline']} ({terms}, {n:,} samples)"

@@ -129,7 +129,7 @@ def test_any_other_value_is_another_digest(tmp_path: Path, cell: Callable[..., T
 def test_files_are_those_of_the_run(ledger: Ledger, cell: Callable[..., Tables]) -> None:
     ledger.append(cell("c1"))
     run = ledger.path.parent
-    for name in ("study.yaml", "inputs/shards/a.npz", "detectors/lid@1/plain.safetensors", "frozen.json"):
+    for name in ("study.yaml", "inputs/shards/a.npz", "detectors/lid@1/plain.safetensors", "evasion.json"):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text(name)
     for name in ("report.html", "lock", "certificates/plain.json", "evidence/index.json", "inputs/.half"):
@@ -139,7 +139,7 @@ def test_files_are_those_of_the_run(ledger: Ledger, cell: Callable[..., Tables])
     named = {one.path: hashlib.sha256((run / one.path).read_bytes()).hexdigest() for one in found}
     segment = [path.relative_to(run).as_posix() for path in run.glob("ledger/segments/*/*")]
     assert len(segment) == 4  # three tables, and their manifest
-    others = ["study.yaml", "inputs/shards/a.npz", "detectors/lid@1/plain.safetensors", "frozen.json"]
+    others = ["study.yaml", "inputs/shards/a.npz", "detectors/lid@1/plain.safetensors", "evasion.json"]
     assert sorted(named) == sorted([*segment, *others])
     assert {one.path: one.sha256 for one in found} == named
     assert all(one.bytes == (run / one.path).stat().st_size for one in found)
