@@ -492,9 +492,9 @@ def test_what_cannot_be_written_there_is_refused(
     assert keys(storage, "bucket/runs/refused") == before
     assert keys(storage, "bucket/foreign") == ["pack.zip"]
     assert not [entry for entry in tmp_path.iterdir() if ":" in entry.name]
-    put(storage, "bucket/runs/refused/frozen.json", b"{}")
-    with pytest.raises(RunError, match=r"refused/frozen.json: belongs to the run"):
-        Run.open(url).report(f"{url}/frozen.json", form="json")
+    put(storage, "bucket/runs/refused/evasion.json", b"{}")
+    with pytest.raises(RunError, match=r"refused/evasion.json: belongs to the run"):
+        Run.open(url).report(f"{url}/evasion.json", form="json")
     with pytest.raises(LedgerError, match="certificates cannot be written there"):
         Run.open(url).certify()
 

@@ -232,10 +232,10 @@ class TestRecord:
         with pytest.raises(RunError, match=r"such a report is called \*\.html; choose another name, or another form"):
             little.report(tmp_path / "key.pem")
         assert (tmp_path / "key.pem").read_text() == "secret"
-        (little.folder / "frozen.json").write_text("{}")
+        (little.folder / "evasion.json").write_text("{}")
         with pytest.raises(RunError, match="belongs to the run, and is not written over"):
-            little.report(little.folder / "frozen.json", form="json")
-        (little.folder / "frozen.json").unlink()
+            little.report(little.folder / "evasion.json", form="json")
+        (little.folder / "evasion.json").unlink()
         with pytest.raises(StudyError, match="a report has no form 'jsn'; did you mean 'json'"):
             little.report(form="jsn")  # type: ignore[arg-type]
 

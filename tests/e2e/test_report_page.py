@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk import Run, Study
+from advrisk.core.digest import digest
 from advrisk.core.errors import RunError, StudyError
 from advrisk.core.palette import COLOURS
 from tests.stamps import restamp
@@ -84,16 +85,13 @@ def hostile(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     for path in folder.glob("ledger/segments/*/*.parquet"):
         pq.write_table(renamed(pq.read_table(path)), path)
         restamp(path.parent)
-    frozen = folder / "frozen.json"
-    held = json.loads(frozen.read_text())
-    for one in (one for question in held["questions"] for one in question["lists"]):
-        one |= {"model": MODELS[one["model"]], "arms": [arm + ARM for arm in one["arms"]]}
-    frozen.write_text(json.dumps(held))
     return Run.open(folder)
 
 
 def renamed(table: pa.Table) -> pa.Table:
     """The table with names that were made to do harm."""
+    if "previous" in table.column_names:
+        return renamed_question(table)
     changes = {"model": MODELS.get, "arm": lambda arm: arm and arm != "clean" and arm + ARM}
     values = iter([STRATUM, dict.fromkeys(STRATUM, "day")] * len(table))
     changes["strata"] = lambda _: json.dumps(next(values))
@@ -103,6 +101,17 @@ def renamed(table: pa.Table) -> pa.Table:
             changed = [change(value) or value for value in table[name].to_pylist()]
             table = table.set_column(place, field, pa.array(changed, pa.string()).cast(field.type))
     return table
+
+
+def renamed_question(table: pa.Table) -> pa.Table:
+    """The only frozen question, with the same names."""
+    (row,) = table.to_pylist()
+    held = json.loads(row["content"])
+    for one in held["question"]["lists"]:
+        one |= {"model": MODELS[one["model"]], "arms": [arm + ARM for arm in one["arms"]]}
+    row["content"] = json.dumps(held)
+    row["question"] = digest([row["previous"], row["content"]])
+    return pa.Table.from_pylist([row], schema=table.schema)
 
 
 def unfold(visit: Visit) -> None:

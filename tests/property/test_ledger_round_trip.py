@@ -69,7 +69,7 @@ def test_every_value_is_read_back_whatever_the_segments(
 ) -> None:
     rows = data.draw(st.lists(rows_of(name), min_size=1, max_size=4))
     cuts = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
-    key = "cell" if "cell" in rows[0] else "sample" if name == "samples" else "model"
+    key = next(key for key in ("cell", "sample", "model", "question") if key in rows[0])
     for number, row in enumerate(rows):
         row[key] = f"{number:03d}"  # so that no row takes another's place
     ledger = Ledger.open(next(folders), create=True)

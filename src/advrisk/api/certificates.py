@@ -12,7 +12,7 @@ from advrisk.assess.certificate.assessment import assess_certificates, too_small
 from advrisk.assess.certificate.document import Order, certificate_document, parsed
 from advrisk.assess.certificate.promises import with_searches
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
-from advrisk.assess.certificate.settled import not_settled
+from advrisk.assess.certificate.settled import refuse_other_question
 from advrisk.assess.certificate.signature import read_private_key, signed
 from advrisk.assess.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
 from advrisk.assess.certificate.words import LATER
@@ -21,7 +21,7 @@ from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import refuse_lost
+from advrisk.ledger.frozen import asked_question, refuse_lost
 from advrisk.ledger.searches import fruitless_words, read_searches
 from advrisk.plan import (
     ModelCard,
@@ -38,6 +38,7 @@ from advrisk.risk.certificate.planning import smallest_n
 from advrisk.study import CertificateSpec, Source, StudySpec, validated
 
 FOLDER = "certificates"  # of a run
+_CHOSEN = "If it was chosen after results were seen, nothing is guaranteed."
 
 
 @dataclass(frozen=True)
@@ -45,38 +46,30 @@ class WrittenCertificate:
     """A certificate, and the files that hold it."""
 
     model: str
-    certified: bool
+    certified: bool  # without a caveat
+    weakened: bool  # certified, but for its caveats
     document: Path
     page: Path
     content: Mapping[str, Any]
 
 
-def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
-    """The study's question with what was given instead, and notes on what that changes."""
-    base = (study.assess.certificate if study else None) or CertificateSpec()
+def asked_certificate(base: CertificateSpec, given: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
+    """A question with what was given instead, and a caveat for each change: nobody froze it before the test."""
     changed = {name: value for name, value in given.items() if value is not None}
     for name in ("alpha", "zeta"):
         if name in changed:
             check_rate(name, changed[name])
     asked = validated(CertificateSpec, base.model_dump() | changed, Source())
-    stated = study is not None and study.assess.certificate is not None
-    notes = [
-        f"{name} = {getattr(asked, name)} is not the study's, which says {getattr(base, name)}."
-        + (
-            f" {LATER}"
-            if name == "alpha"
-            else " It must have been settled before the samples to calibrate were looked at."
-        )
+    caveats = [
+        f"{name} = {getattr(asked, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
+        f"{LATER if name == 'alpha' else _CHOSEN}"
         for name in ("alpha", "zeta", "method")
-        if stated and getattr(asked, name) != getattr(base, name)
+        if getattr(asked, name) != getattr(base, name)
     ]
-    if stated and asked.arms != base.arms:
+    if "arms" in changed:
         named = ", ".join(asked.arms or ())
-        notes.append(
-            f"Only attacks called {named} are counted here, which the study does not say. Chosen after a look at what "
-            "they broke, nothing is guaranteed: this is no certificate of the list that was frozen."
-        )
-    return asked, notes
+        caveats.append(f"Only attacks called {named} are counted here, and not all that were frozen. {_CHOSEN}")
+    return asked, caveats
 
 
 def certificate_doubts(study: StudySpec) -> list[str]:
@@ -107,11 +100,9 @@ def _n_sequences(study: StudySpec) -> int:
 def assess_run(
     ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
 ) -> CertificateAssessment:
-    """Every list of a run, as its study asks."""
+    """Every list of a run, as it was frozen; the study must ask for the same."""
     refuse_lost(ledger)
-    asked, notes = asked_certificate(study, given)
-    base, _ = asked_certificate(study, {})
-    settings = base.model_dump(include={"alpha", "zeta", "method", "population"})
+    asked, caveats = asked_certificate(_frozen_certificate(ledger, study), given)
     found = assess_certificates(
         ledger,
         alpha=asked.alpha,
@@ -120,11 +111,22 @@ def assess_run(
         models=models,
         arms=asked.arms,
         population=asked.population,
-        seed=study.seed if study else 0,
-        notes=[*notes, *not_settled(ledger, **settings), *_fruitless(ledger)],
+        notes=_fruitless(ledger),
+        caveats=caveats,
     )
     stated = asked.search_guarantee
     return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
+
+
+def _frozen_certificate(ledger: Ledger, study: StudySpec | None) -> CertificateSpec:
+    """What was frozen before the test; what the study asks, where nothing was, and so nothing met the samples yet."""
+    question = asked_question(ledger)
+    if question is None:
+        return (study.assess.certificate if study else None) or CertificateSpec()
+    if study is not None:
+        refuse_other_question(study, question)
+    frozen = {name: question.settings.get(name) for name in CertificateSpec.model_fields}
+    return validated(CertificateSpec, frozen, Source())
 
 
 def _fruitless(ledger: Ledger) -> list[str]:
@@ -158,7 +160,7 @@ def write_certificates(
     if not chosen:
         raise RiskError(f"nothing was attacked within {norm or 'any norm'}{'' if eps is None else f' {eps:g}'}")
     contents = {
-        model.model: _content(ledger, study, found, model, lists[model.model], name=name, made=made) for model in chosen
+        model.model: _content(ledger, found, model, lists[model.model], name=name, made=made) for model in chosen
     }
     names = _file_names(list(contents))
     return [
@@ -185,7 +187,6 @@ def claimed_lists(model: ModelCertificates, norm: str | None, eps: float | None)
 
 def _content(
     ledger: Ledger,
-    study: StudySpec | None,
     found: CertificateAssessment,
     model: ModelCertificates,
     lists: Sequence[ListCertificate],
@@ -193,15 +194,18 @@ def _content(
     name: str,
     made: datetime,
 ) -> dict[str, Any]:
-    order: Order = study.data.order if study else "shuffled"
+    question = asked_question(ledger)
+    settings = {} if question is None else question.settings
+    order: Order = settings.get("order", "shuffled")
     return certificate_document(
         ledger,
         found,
         model,
         every=found.lists,
         study=name,
-        seed=study.seed if study else 0,
+        seed=settings.get("seed", 0),
         order=order,
+        question=None if question is None else question.id,
         lists=lists,
         made=made,
     )
@@ -212,7 +216,9 @@ def _written(model: str, content: Mapping[str, Any], stem: Path) -> WrittenCerti
     texts = {document: json.dumps(content, indent=1, ensure_ascii=False) + "\n", page: certificate_page(content)}
     for target, text in texts.items():
         write_whole(target, text, "the certificate")
-    return WrittenCertificate(model, content["claim"]["certified"], document, page, content)
+    claim = content["claim"]
+    weakened = bool(claim["caveats"]) and all(one["certified"] for one in content["lists"])
+    return WrittenCertificate(model, claim["certified"], weakened, document, page, content)
 
 
 def _file_names(models: Sequence[str]) -> dict[str, str]:
@@ -247,7 +253,8 @@ def verify_certificate(
     else:
         counted = compare_documents(content, again)
     notes = tuple(note for note in alone.notes if note != UNCHECKED)
-    return Verification(alone.held + counted.held, alone.problems + counted.problems, notes + counted.notes)
+    held, problems = alone.held + counted.held, alone.problems + counted.problems
+    return Verification(held, problems, notes + counted.notes, alone.caveats)
 
 
 def _again(content: Mapping[str, Any], ledger: Ledger, study: StudySpec | None, name: str) -> dict[str, Any]:
@@ -258,4 +265,4 @@ def _again(content: Mapping[str, Any], ledger: Ledger, study: StudySpec | None, 
     found = assess_run(ledger, study, given)
     model = found.of(document.model.name)
     lists = [model.of(one.norm, one.eps) for one in document.lists]
-    return _content(ledger, study, found, model, lists, name=name, made=datetime.now(UTC))
+    return _content(ledger, found, model, lists, name=name, made=datetime.now(UTC))

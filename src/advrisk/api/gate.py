@@ -15,7 +15,17 @@ from advrisk.core.names import counted
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report.stopping import stopping_words
 from advrisk.risk.losses import bound_losses
-from advrisk.study import AVERAGE, DamageSpec, Ground, Norm, Requirement, expanded, parse_requirement, study_ground
+from advrisk.study import (
+    AVERAGE,
+    CERTIFIED,
+    DamageSpec,
+    Ground,
+    Norm,
+    Requirement,
+    expanded,
+    parse_requirement,
+    study_ground,
+)
 
 if TYPE_CHECKING:
     from advrisk.api.damage import AnyEvasion
@@ -121,7 +131,7 @@ def _held(requirement: Requirement, origin: Origin, measures: Measures, run: "Ru
 
 def _flagged(requirement: Requirement, run: "Run", measures: Measures) -> tuple[str, ...]:
     """Reasons not to trust the attacks that a pass rests on: the flags of the models concerned, each in a sentence."""
-    if requirement.left.quantity == "certificate":
+    if requirement.left.quantity in CERTIFIED:
         return tuple(
             f"{_FLAGGED}{flag} on samples to calibrate" for flag in measures.certificate_flags(requirement.left)
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from advrisk.api.status import Status
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
+from advrisk.assess.certificate.words import rate
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.distances import Distances, smallest_distances
@@ -76,6 +77,8 @@ class Measures:
             "fpr": self._detection,
             "survival": self._survival,
             "certificate": self._certificate,
+            "certified_wrong": self._certified_share,
+            "certified_broken": self._certified_share,
             "error_rows": self._errors,
             "flagged": self._flagged,
         }
@@ -344,9 +347,29 @@ class Measures:
         )
         if any(one.pending for one in missing):
             return Measured(None, why_not=f"not finished ({shown})")
-        return Measured(
-            estimate, notes=(f"alpha {self._certificates.alpha:g}, zeta {self._certificates.zeta:g}; {shown}",)
-        )
+        model = self._certificates.of(str(left.subject))
+        terms = f"alpha {self._certificates.alpha:g}, zeta {self._certificates.zeta:g}"
+        clean = f"clean error {rate(model.clean_error.value)}"
+        return Measured(estimate, notes=(f"{terms}; {shown}; {clean}",), caveats=model.caveats)
+
+    def _certified_share(self, left: Term) -> Measured:
+        """The bound that the samples to calibrate certify, the largest of the lists meant: it holds or it does not."""
+        lists = self._lists(left)
+        if not lists:
+            raise RiskError(f"nothing was certified of {left.subject} at {left.size_text}")
+        tests = [
+            one.certificate.wrong if left.quantity == "certified_wrong" else one.certificate.union
+            for one in lists
+            if one.certificate is not None and not one.pending
+        ]
+        if len(tests) < len(lists):
+            return Measured(None, why_not=f"not finished ({len(tests)} of {len(lists)} lists are)")
+        found, model = self._certificates, self._certificates.of(str(left.subject))
+        bound = max(test.certified_risk for test in tests if test is not None)
+        estimate = Estimate(bound, bound, bound, 1 - found.zeta, found.calibration.n, "certified bound")
+        clean = f"clean error {rate(model.clean_error.value)}"
+        notes = (f"zeta {found.zeta:g}, taken by itself, on {found.calibration.n:,} samples to calibrate; {clean}",)
+        return Measured(estimate, notes=notes, caveats=model.caveats)
 
     # Counts
 

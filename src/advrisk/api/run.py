@@ -499,7 +499,7 @@ class Run:
 
     def frozen_lists(self) -> list[FrozenList]:
         """The attacks that are certified, for each model, norm and eps, as they were frozen before their test."""
-        return frozen_lists(self.folder)
+        return frozen_lists(self.ledger)
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""

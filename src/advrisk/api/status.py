@@ -209,7 +209,7 @@ def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | Non
     """Cells on samples to calibrate that are done, and that the frozen lists ask for: no more once all are decided."""
     if study is None or study.assess.certificate is None:
         return 0, 0
-    lists = frozen_lists(ledger.path.parent)
+    lists = frozen_lists(ledger)
     if not lists:
         return 0, None
     shown, ledger = ledger, ledger.by_id()  # lists hold ids
@@ -222,6 +222,6 @@ def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | Non
     done = {(row["model"], row["arm"]): row["n"] for row in ledger.query(_CALIBRATED).to_pylist()}
     expected = sum((arms[place]["repeats"] or 1) * n_shards for place in wanted if place in arms)
     n_done = sum(done.get(place, 0) for place in wanted)
-    if n_done < expected and is_decided(shown, study.assess.certificate, seed=study.seed):
+    if n_done < expected and is_decided(shown, study.assess.certificate):
         expected = n_done  # bets hold whenever one stops
     return n_done, expected

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.certificate.sections import certificate_headlines
+from advrisk.assess.certificate.words import percent
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.core.plain import json_text
@@ -36,6 +37,8 @@ def print_written(written: "list[WrittenCertificate]", *, as_json: bool) -> None
     for one in written:
         claim = one.content["claim"]
         console.print(claim["headline"], style="bold")
+        for caveat in claim["caveats"]:
+            indented(console, f"Caveat: {caveat}", by=2)
         indented(console, claim["text"], by=2)
         for of_list in one.content["lists"]:
             if of_list["would_take"]:
@@ -51,9 +54,13 @@ def _summary(one: "WrittenCertificate") -> dict[str, Any]:
     return {
         "model": one.model,
         "certified": one.certified,
+        "caveats": claim["caveats"],
         "headline": claim["headline"],
         "claim": claim["text"],
+        "alpha": claim["alpha"],
+        "zeta": claim["zeta"],
         "largest_eps": claim["largest_eps"],
+        "clean_error": one.content["clean_error"],
         "document": str(one.document),
         "page": str(one.page),
         "signed": "signature" in one.content,
@@ -74,8 +81,17 @@ def print_verification(
         return
     console = Terminal()
     if found.holds:
-        console.print(f"Nothing is wrong with it. It says: {says}", style="bold")
+        console.print(f"It holds. It says: {says}", style="bold")
+        for sentence in found.caveats:
+            indented(console, f"Caveat: {sentence}", by=0)
     else:
         console.print(f"Do not trust this {what}.", style="bold red")
     for sentence in (*found.problems, *found.held, *found.notes):
         indented(console, f"· {sentence}", by=0)
+
+
+def claim_text(content: Mapping[str, Any]) -> str:
+    """What a certificate says, with the terms that its claim depends on."""
+    claim, n = content["claim"], content["calibration"]["n"]
+    terms = f"alpha = {percent(claim['alpha'])}, zeta = {percent(claim['zeta'])}, method {claim['method']}"
+    return f"{claim['headline']} ({terms}, {n:,} samples)"

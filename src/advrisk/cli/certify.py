@@ -5,7 +5,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from advrisk.cli import DONE, FAILED
+from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, OfNorm, sizes_of
 from advrisk.cli.replaying import Further, OfStudy, ReplaySeed
@@ -42,8 +42,8 @@ def certify(
     """Write a certificate of each model, to be signed and shared.
 
     It states that the model's attacks break at most alpha of inputs, or that this is not certified: a page for people
-    and a JSON file for machines. Exit code 0: all is certified, 1: it is not. All models of a run share zeta, also
-    those that --model leaves out.
+    and a JSON file for machines. Exit code 0: all is certified, 1: it is not, 4: it is, with caveats that weaken it.
+    All models of a run share zeta, also those that --model leaves out.
 
     Example: advrisk certify runs/signs --alpha 0.1 --zeta 0.05 --sign key.pem
     """
@@ -66,7 +66,10 @@ def certify(
         key=sign,
     )
     print_written(written, as_json=as_json)
-    raise typer.Exit(DONE if all(one.certified for one in written) else FAILED)
+    if all(one.certified for one in written):
+        raise typer.Exit(DONE)
+    weakened = all(one.certified or one.weakened for one in written)
+    raise typer.Exit(UNDECIDED if weakened else FAILED)
 
 
 def verify(
@@ -99,8 +102,8 @@ def verify(
 
     Of a certificate, its signature, its numbers and words, and with a run all that it was made from. Of an evidence
     pack, that every file is as it was, that none is missing or was added, the signature, and with a run every digest
-    and number. Exit code 0: nothing is wrong with it (whatever it says: a certificate may also say that nothing is
-    certified), 1: something is, 2: it is neither a certificate nor a pack.
+    and number. Exit code 0: it holds (whatever it says: a certificate may also say that nothing is certified, or name
+    caveats), 1: it does not, 2: it is neither a certificate nor a pack.
 
     With --model, also whether a model that you have is the certified one; with --replay, whether attacks give the rows
     that the run holds. Both load models and data as the run's study says, or that of --study.
@@ -128,7 +131,7 @@ def _verify_certificate(
     from advrisk.api.certificates import verify_certificate
     from advrisk.assess.certificate.document import read_document
     from advrisk.assess.certificate.verification import Verification
-    from advrisk.cli.certificates import print_verification
+    from advrisk.cli.certificates import claim_text, print_verification
 
     opened = Run.open(run) if run is not None else None
     _refuse_other(path)
@@ -143,7 +146,7 @@ def _verify_certificate(
     else:
         found = verify_certificate(content, key=key, ledger=opened.ledger, study=opened.study, name=opened.name)
     found, facts = further.checked(found, content, opened)
-    says = content["claim"]["headline"] if found.holds else None
+    says = claim_text(content) if found.holds else None
     print_verification(found, says, what=what, as_json=as_json, facts=facts)
     raise typer.Exit(DONE if found.holds else FAILED)
 

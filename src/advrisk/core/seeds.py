@@ -11,9 +11,9 @@ def key(*parts: str | int) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def look_key(seed: int, sample: str) -> tuple[int, str]:
+def look_key(content: str, sample: str) -> tuple[int, str]:
     """Where a sample to calibrate stands in the order in which samples are looked at; see `look_order` of risk."""
-    return key("look", seed, sample), sample
+    return key("look", content or sample), sample
 
 
 def _escaped(text: str) -> str:

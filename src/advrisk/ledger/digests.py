@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import regular
 from advrisk.core.names import did_you_mean
-from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.inputs import inputs_folder
 from advrisk.ledger.layout import ANSWERS_FILE, EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
@@ -32,7 +31,7 @@ from advrisk.ledger.stopping import FILE as LOOKS_FILE
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.tables import TABLES
 
-_FILES = (STUDY_FILE, EVASION_FILE, FROZEN_FILE, ANSWERS_FILE, LOOKS_FILE)
+_FILES = (STUDY_FILE, EVASION_FILE, ANSWERS_FILE, LOOKS_FILE)
 _FOLDERS = ("ledger", "inputs", "detectors")
 _DIGITS = "0123456789abcdef"  # of a cell's name: of a large table, a sixteenth is held at a time
 LARGE = 500_000  # rows

@@ -358,6 +358,7 @@ def create_views(
     for name in _PER_CELL:
         _create_cell_view(connection, name)
     connection.execute(f"CREATE VIEW evaluated AS {_EVALUATED}")
+    connection.execute("CREATE VIEW questions AS SELECT * EXCLUDE (filename, file_row_number) FROM all_questions")
 
 
 def _restrict(

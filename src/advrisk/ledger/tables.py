@@ -11,7 +11,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 VERSION_KEY = b"advrisk.schema"
 STAMPED_KEY = b"advrisk.stamped"  # in every file of a segment that has a `segment.json`
 
@@ -158,6 +158,8 @@ TABLES: dict[str, pa.Schema] = {
             "place": pa.int32(),  # its position in the shard
         }
     ),
+    # What was to be certified, each time that it was frozen, see `ledger.frozen`.
+    "questions": pa.schema({"question": pa.string(), "previous": pa.string(), "content": pa.string()}),  # JSON
 }
 
 # Of several rows with the same key in these tables, the latest counts.

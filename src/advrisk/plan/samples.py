@@ -117,9 +117,9 @@ def cut_shards(
     return kept + [Shard(_shard_id(block, hashes), tuple(block)) for block in blocks]
 
 
-def in_order_of_looks(shards: Sequence[Shard], seed: int) -> list[Shard]:
+def in_order_of_looks(shards: Sequence[Shard], hashes: Mapping[str, str]) -> list[Shard]:
     """Shards of samples to calibrate, the one that is looked at first before the others."""
-    return sorted(shards, key=lambda shard: min(look_key(seed, name) for name in shard.samples))
+    return sorted(shards, key=lambda shard: min(look_key(hashes[name], name) for name in shard.samples))
 
 
 def _shard_id(samples: Sequence[str], hashes: Mapping[str, str]) -> str:

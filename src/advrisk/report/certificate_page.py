@@ -1,10 +1,10 @@
 """The certificate of one model as a page for people: one file that prints well and loads nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advrisk.assess.certificate.signature import document_digest, signer
-from advrisk.assess.certificate.statements import target_text
+from advrisk.assess.certificate.statements import on_each_attack, target_text
 from advrisk.assess.certificate.words import percent, rate
 from advrisk.core.flags import FLAGS
 from advrisk.core.numbers import size_text
@@ -40,11 +40,32 @@ def certificate_page(document: Mapping[str, Any]) -> str:
         classes=classes[:_CLASSES],
         n_more_classes=max(0, len(classes) - _CLASSES),
         flags=_flags(document),
+        verdict=_verdict(document),
+        ends=_ends(document["lists"]),
+        each_attack=on_each_attack(len(document["attacks"]), document["claim"]["zeta"]),
         percent=percent,
         rate=rate,
         size_text=size_text,
         p_text=lambda p: number_text(p, "p-value"),
     )
+
+
+def _verdict(document: Mapping[str, Any]) -> str:
+    held = [one["certified"] for one in document["lists"]]
+    if not any(held):
+        return "Not certified"
+    told = "Certified" if all(held) else "Certified in part"
+    return f"{told}, with caveats" if document["claim"]["caveats"] else told
+
+
+def _ends(lists: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of each norm the largest eps that is certified, or else the smallest."""
+    leading: dict[str, Mapping[str, Any]] = {}
+    for one in lists:
+        leading.setdefault(one["norm"], one)
+        if one["certified"]:
+            leading[one["norm"]] = one
+    return list(leading.values())
 
 
 def _flags(document: Mapping[str, Any]) -> dict[str, str]:

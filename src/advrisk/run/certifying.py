@@ -6,6 +6,7 @@ from itertools import groupby
 
 from advrisk.assess.certificate.deciding import is_decided
 from advrisk.assess.certificate.records import BETTING
+from advrisk.assess.certificate.settled import question_settings, stated_question
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenQuestion, frozen_list, frozen_question, refuse_lost, write_frozen
 from advrisk.plan import Cell, Plan, calibrate_plan
@@ -34,8 +35,8 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, dispatcher: Dispatcher
     if asked is None:
         return
     wanted = calibrate_plan(bench.study, plan, searched.frozen, searched.recipes)
-    refuse_lost(Ledger.open(bench.folder))
-    write_frozen(bench.folder, ledger, settled(bench, wanted, asked, frozen))
+    refuse_lost(ledger.reopened())
+    write_frozen(ledger.reopened(), settled(bench, wanted, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
     dispatcher.report(dispatcher.progress.with_work(len(missing), wanted.n_cells - len(missing), "calibrating"))
     _run_calibration(bench, missing, dispatcher, asked)
@@ -49,7 +50,7 @@ def _run_calibration(bench: Workbench, cells: Collection[Cell], dispatcher: Disp
     left = len(cells)
     for _, of_shard in groupby(cells, key=lambda cell: cell.shard.id):
         dispatcher.publish()
-        if is_decided(Ledger.open(bench.folder).named(), asked, seed=bench.study.seed):
+        if is_decided(Ledger.open(bench.folder).named(), asked):
             dispatcher.report(replace(dispatcher.progress, n_cells=dispatcher.progress.n_cells - left))
             return
         now = list(of_shard)
@@ -59,11 +60,10 @@ def _run_calibration(bench: Workbench, cells: Collection[Cell], dispatcher: Disp
             return
 
 
-def settled(
-    bench: Workbench, wanted: Plan, asked: CertificateSpec, searched: Set[tuple[str, str]] = frozenset()
-) -> FrozenQuestion:
+def settled(bench: Workbench, wanted: Plan, searched: Set[tuple[str, str]] = frozenset()) -> FrozenQuestion:
     """What is asked, and what a plan on samples to calibrate attacks; `searched` are models and arm ids."""
     recipes: dict[tuple[str, str, float], dict[str, str]] = {}
+    tries = {arm.id: arm.repeats for _, arm in wanted.assessed}
     for model, arm in wanted.assessed:
         if arm.norm is not None and arm.eps is not None:
             recipes.setdefault((model, arm.norm, arm.eps), {})[arm.id] = wanted.recipes[model, arm.id]
@@ -71,9 +71,9 @@ def settled(
     names = [name for name, split in splits(bench.study, bench).items() if split == "calibrate"]
     samples = [(name, data.hash_of(rows[name])) for name in names]
     lists = [
-        frozen_list(key, arms, [arm for arm in arms if (key[0], arm) in searched], samples)
+        frozen_list(key, arms, [arm for arm in arms if (key[0], arm) in searched], samples, tries)
         for key, arms in sorted(recipes.items())
     ]
-    return frozen_question(
-        lists, samples, alpha=asked.alpha, zeta=asked.zeta, method=asked.method, population=asked.population
-    )
+    beside = {wanted.recipes[model, arm.id] for model, arm in (*wanted.assessed, *wanted.crafting)}
+    settings, stated = question_settings(bench.study), stated_question(bench.study)
+    return frozen_question(lists, samples, settings, stated=stated, recipes=sorted(beside))

@@ -57,8 +57,8 @@ def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
         study, {int(data.y[bench.material.rows[name]]) for name, split in chosen.items() if split in used}
     )
     wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
-    if "calibrate" in wanted:  # whatever order the data have: analyses follow one that was drawn
-        wanted["calibrate"].sort(key=lambda name: look_key(study.seed, name))
+    if "calibrate" in wanted:  # whatever order the data have: analyses follow one that nobody chose
+        wanted["calibrate"].sort(key=lambda name: look_key(hashes[name], name))
     shards = {split: cut_shards(names, hashes, recorded, size=study.shard) for split, names in wanted.items()}
     return make_plan(
         outline,
@@ -68,7 +68,7 @@ def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
         shards=shards["evaluate"],
         space=bench.material.space_digest,
         tune=shards.get("tune", ()),
-        calibrate=in_order_of_looks(shards.get("calibrate", ()), study.seed),
+        calibrate=in_order_of_looks(shards.get("calibrate", ()), hashes),
     )
 
 

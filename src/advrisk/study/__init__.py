@@ -13,7 +13,7 @@ from advrisk.study.assess import (
 )
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import as_written, plain_sizes, validated, written_sizes
-from advrisk.study.gate import QUANTITIES, Requirement, Term, parse_requirement
+from advrisk.study.gate import CERTIFIED, QUANTITIES, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, detector_names, expanded, study_ground
 from advrisk.study.questions import AssessmentTraits, Quantity, assessment_of, assessments
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
@@ -36,6 +36,7 @@ from advrisk.study.target import StoppingTarget, asked_level, asked_of, parse_ta
 
 __all__ = [
     "AVERAGE",
+    "CERTIFIED",
     "CLEAN",
     "QUANTITIES",
     "THEORY",

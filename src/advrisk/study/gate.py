@@ -1,6 +1,6 @@
 """Requirements as people write them: `damage.hardened <= 0.2`, `broken.new at 8/255 <= broken.old + 2 %`.
 
-    requirement = term [op number | op term [("+" | "-") number]]
+    requirement = term [op number | op term [("+" | "-") number]] ["with caveats"]
     term        = quantity ["." name] ["[" name {"," name} "]"] ["at" number]
     op          = "<=" | "<" | ">=" | ">" | "=="
     number      = 0.2 | 1e-3 | 8/255 | 20 %
@@ -28,6 +28,7 @@ _BARE = re.compile(r"[^\s\"'<>=≤≥\[\],+*%]+")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*/\s*\d+(?:\.\d+)?)?(?![\w.])(?:\s*%)?")
 _OP = re.compile(r"<=|>=|==|<|>|≤|≥")
 _SAME = {"≤": "<=", "≥": ">="}
+_WITH_CAVEATS = re.compile(r"with\s+caveats\b")
 
 
 QUANTITIES: dict[str, Quantity] = {  # their names are RESERVED_QUANTITIES in `study.questions`
@@ -52,9 +53,14 @@ QUANTITIES: dict[str, Quantity] = {  # their names are RESERVED_QUANTITIES in `s
     ),
     "survival": Quantity("mean time that a model survives, up to the limit", "number", bound=True),
     "certificate": Quantity("whether the certificate was given", "yes", size="allowed"),
+    "certified_wrong": Quantity("certified bound on inputs wrong, clean or attacked", "share", size="allowed"),
+    "certified_broken": Quantity("certified bound on inputs that the attacks break", "share", size="allowed"),
     "error_rows": Quantity("rows that ended in an error or a timeout", "count", of="anything"),
     "flagged": Quantity("cells that are flagged", "count", of="anything", inside=("flag",)),
 }
+
+
+CERTIFIED = ("certificate", "certified_wrong", "certified_broken")
 
 
 @dataclass(frozen=True)
@@ -104,8 +110,13 @@ class Requirement:
     limit: float = 0.0  # beside `right`: the margin
     limit_text: str = ""
     right: Term | None = None
+    with_caveats: bool = False  # of certificates: it passes although caveats weaken it
 
     def __str__(self) -> str:
+        return f"{self._plain} with caveats" if self.with_caveats else self._plain
+
+    @property
+    def _plain(self) -> str:
         if self.op is None:
             return str(self.left)
         if self.right is None:
@@ -147,6 +158,9 @@ class _Reader:
 
     def requirement(self) -> Requirement:
         left = self._term()
+        if left.what.kind == "yes" and (with_caveats := self._with_caveats(left)):
+            self._end()
+            return Requirement(left, with_caveats=with_caveats)
         op = self._op()
         if op is None:
             if left.what.kind != "yes":
@@ -157,9 +171,17 @@ class _Reader:
         number = self._number()
         if number is None:
             return self._comparison(left, op)
+        with_caveats = self._with_caveats(left)
         self._end()
         self._check_limit(left, op, *number)
-        return Requirement(left, op, *number)
+        return Requirement(left, op, *number, with_caveats=with_caveats)
+
+    def _with_caveats(self, left: Term) -> bool:
+        if not self._match(_WITH_CAVEATS):
+            return False
+        if left.quantity not in CERTIFIED:
+            raise self._wrong(f"only certificates have caveats, and {left.quantity} is none", "`with caveats`")
+        return True
 
     def _comparison(self, left: Term, op: Op) -> Requirement:
         if not _QUANTITY.match(self._rest):

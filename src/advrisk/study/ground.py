@@ -11,7 +11,7 @@ from advrisk.core.flags import FLAGS
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import size_text
 from advrisk.study.assess import AVERAGE, DamageSpec
-from advrisk.study.gate import Requirement, Term, quoted
+from advrisk.study.gate import CERTIFIED, Requirement, Term, quoted
 from advrisk.study.spec import StudySpec
 
 _NO_CURVE = (
@@ -229,7 +229,7 @@ _CHECKS = {
     "risk": _of_risk,
     "auroc": _of_detector,
     "fpr": _of_detector,
-    "certificate": _of_certificate,
+    **dict.fromkeys(CERTIFIED, _of_certificate),
     "flagged": _of_flags,
 }
 

@@ -60,8 +60,8 @@ RESERVED = frozenset(
 )
 RESERVED_QUANTITIES = frozenset(
     (
-        *("auroc", "broken", "certificate", "clean_accuracy", "clean_rejection", "cost", "damage", "error_rows"),
-        *("flagged", "fpr", "risk", "robust_accuracy", "survival"),
+        *("auroc", "broken", "certificate", "certified_broken", "certified_wrong", "clean_accuracy", "clean_rejection"),
+        *("cost", "damage", "error_rows", "flagged", "fpr", "risk", "robust_accuracy", "survival"),
     )
 )
 _TAKEN = frozenset(

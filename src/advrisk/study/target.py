@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from advrisk.core.digest import digest
 from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean, nearest
-from advrisk.study.gate import EVERY, QUANTITIES, Requirement, Term, parse_requirement
+from advrisk.study.gate import CERTIFIED, EVERY, QUANTITIES, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, expanded
 from advrisk.study.spec import StudySpec
 
@@ -24,7 +24,7 @@ DECIDED, GATE = "decided", "gate"
 MARGIN = "margin"  # the kind of all targets that are no decision
 PRECISE = ("damage", "broken", "robust_accuracy", "clean_accuracy", "clean_rejection", "cost", "risk", "survival")
 SCORED = ("auroc", "fpr")  # of scores that detectors give once the cells are done
-NOT_LOOKED_AT = ("certificate", "error_rows", "flagged")  # more samples to evaluate decide none of them
+NOT_LOOKED_AT = (*CERTIFIED, "error_rows", "flagged")  # more samples to evaluate decide none of them
 
 _SIGN = re.compile(r"±|\+\s*/?\s*-")
 _OF_THESE = f"a margin can be had of {', '.join(PRECISE)}, of one model or of all"

@@ -130,7 +130,7 @@ def test_any_other_value_is_another_digest(tmp_path: Path, cell: Callable[..., T
 def test_files_are_those_of_the_run(ledger: Ledger, cell: Callable[..., Tables]) -> None:
     ledger.append(cell("c1"))
     run = ledger.path.parent
-    for name in ("study.yaml", "inputs/shards/a.npz", "detectors/lid@1/plain.safetensors", "frozen.json"):
+    for name in ("study.yaml", "inputs/shards/a.npz", "detectors/lid@1/plain.safetensors", "evasion.json"):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text(name)
     for name in ("report.html", "lock", "certificates/plain.json", "evidence/index.json", "inputs/.half"):
@@ -145,7 +145,7 @@ def test_files_are_those_of_the_run(ledger: Ledger, cell: Callable[..., Tables])
         "ledger/history.jsonl",
         "inputs/shards/a.npz",
         "detectors/lid@1/plain.safetensors",
-        "frozen.json",
+        "evasion.json",
     ]
     assert sorted(named) == sorted([*segment, *others])
     assert {one.path: one.sha256 for one in found} == named

@@ -115,6 +115,7 @@ def test_columns_and_their_order_are_those_of_the_schema(
     ledger.append({"measures": table_from("measures", {"cell": ["c1"], "sample": ["s1"], "value": [0.5]})})
     ledger.append({"models": table_from("models", {"model": ["plain"]})})
     ledger.append({"samples": table_from("samples", {"sample": ["s1"]})})
+    ledger.append({"questions": table_from("questions", {"question": ["q1"]})})
     answer = Ledger.open(ledger.path).query(f"SELECT * FROM {table}")
     assert answer.column_names == TABLES[table].names
     assert answer.num_rows > 0
@@ -342,7 +343,7 @@ def test_scores_may_come_later_than_their_cell(
     [
         ("outcome", table_from("outcomes", {"model": ["a"]}), "no table called 'outcome'; did you mean 'outcomes'?"),
         ("stale", pa.table({"cell": ["a"]}), "there is no table called 'stale'"),
-        ("models", pa.table({"model": ["a"]}), "models: these columns are not those of schema version 6"),
+        ("models", pa.table({"model": ["a"]}), "models: these columns are not those of schema version 7"),
         ("models", table_from("samples", {"sample": ["a"]}), "models: these columns are not those"),
         ("models", table_from("models", {"model": ["a"]}).drop_columns("tags"), "models: these columns are not"),
         ("models", table_from("models", {"model": ["a"]}).append_column("x", [[1]]), "models: these columns are not"),

@@ -40,7 +40,7 @@ def test_a_segment_is_a_folder_of_parquet_files(ledger: Ledger, cell: Callable[.
 
 def test_the_schema_version_is_in_every_file(ledger: Ledger, cell: Callable[..., Tables]) -> None:
     for file in publish(ledger.storage, cell("c1")).glob("*.parquet"):
-        assert pq.read_schema(file).metadata[b"advrisk.schema"] == b"6"
+        assert pq.read_schema(file).metadata[b"advrisk.schema"] == b"7"
 
 
 def test_numbers_rise_so_that_the_later_segment_sorts_later(ledger: Ledger, cell: Callable[..., Tables]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from advrisk.assess.certificate.signature import document_digest, new_key, signed
 from advrisk.report.certificate_page import certificate_page
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "certificate-v1.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "certificate-v2.json"
 
 
 def test_the_page_says_what_the_document_says_and_names_stay_text(tmp_path: Path) -> None:
@@ -18,7 +18,8 @@ def test_the_page_says_what_the_document_says_and_names_stay_text(tmp_path: Path
     document["notes"] = ["<i>note</i>"]
     page = certificate_page(document)
     assert "<script" not in page
-    assert "plain &lt;script&gt; is certified in part" in page
+    assert "plain &lt;script&gt; is wrong on at most" in page
+    assert "it is certified in part: within" in page
     assert not re.search("<(b|i|img)[ >]", page)
     for sentence in (*document["not_claimed"], *document["assumptions"]):
         assert sentence.replace("'", "&#39;").replace("<", "&lt;").replace(">", "&gt;") in page
@@ -28,11 +29,26 @@ def test_the_page_says_what_the_document_says_and_names_stay_text(tmp_path: Path
     assert "by the key <code>" in certificate_page(signed(document, key))
 
 
-@pytest.mark.parametrize(("certified", "sizes", "word"), [(True, 0.1, "Certified<"), (False, None, "Not certified<")])
-def test_the_verdict_stands_on_top(certified: bool, sizes: float | None, word: str) -> None:
+@pytest.mark.parametrize(
+    ("certified", "caveats", "word"),
+    [
+        (True, [], "Certified"),
+        (True, ["alpha was chosen later"], "Certified, with caveats"),
+        (False, [], "Not certified"),
+        (None, [], "Certified in part"),
+    ],
+)
+def test_the_verdict_stands_on_top_and_the_caveats_below_it(
+    certified: bool | None, caveats: list[str], word: str
+) -> None:
     document = json.loads(GOLDEN.read_text(encoding="utf-8"))
-    document["claim"] |= {"certified": certified, "largest_eps": {"linf": sizes}}
-    assert f">{word}" in certificate_page(document)
+    document["claim"]["caveats"] = caveats
+    for one in document["lists"]:
+        one["certified"] = one["certified"] if certified is None else certified
+    page = certificate_page(document)
+    assert f">{word}<" in page
+    assert ("Caveats: read these before you rely on it" in page) == bool(caveats)
+    assert all(caveat in page for caveat in caveats)
 
 
 def test_flags_are_explained_and_what_was_not_set_is_the_attacks_own_default() -> None:

@@ -155,8 +155,9 @@ def _check_certificates(pack: Pack, run: "Run | None") -> Iterator[Verification]
         else:
             found = verify_certificate(content, ledger=run.ledger, study=run.study, name=run.name)
         yield Verification(
-            (f"{name}: nothing is wrong with it.",) if found.holds else (),
+            (f"{name}: it holds.",) if found.holds else (),
             tuple(f"{name}: {problem}" for problem in found.problems),
+            caveats=tuple(f"{name}: {caveat}" for caveat in found.caveats),
         )
 
 
@@ -259,4 +260,5 @@ def _joined(found: Iterable[Verification]) -> Verification:
         tuple(text for one in every for text in one.held),
         tuple(text for one in every for text in one.problems),
         tuple(dict.fromkeys(text for one in every for text in one.notes)),
+        tuple(text for one in every for text in one.caveats),
     )

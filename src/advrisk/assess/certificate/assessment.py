@@ -12,6 +12,7 @@ from typing import get_args
 import numpy as np
 
 from advrisk.assess.certificate.calibration import CalibrationSet, Population, read_calibration
+from advrisk.assess.certificate.per_attack import attack_claims
 from advrisk.assess.certificate.reading import AttackRows, Flags, ModelRows, read_rows
 from advrisk.assess.certificate.records import (
     BETTING,
@@ -23,9 +24,11 @@ from advrisk.assess.certificate.records import (
     ModelCertificates,
     of_counts,
 )
-from advrisk.assess.certificate.settled import used_before
+from advrisk.assess.certificate.settled import caveats_of_samples, notes_on_repetition
+from advrisk.assess.certificate.words import rate
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted, did_you_mean
+from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted, did_you_mean, few
 from advrisk.ledger import Ledger
 from advrisk.risk.certificate.betting import betting_p_values
 from advrisk.risk.certificate.counts import Count, check_rate
@@ -37,6 +40,11 @@ from advrisk.risk.proportion import proportion
 
 METHODS: tuple[AnyMethod, ...] = get_args(AnyMethod)
 SMALLEST_ZETA = 1e-15
+_CAUSES = """
+    SELECT message::VARCHAR AS message, outcome::VARCHAR AS outcome, count(*) AS n FROM outcomes
+    WHERE kind = 'attack' AND outcome IN ('error', 'timeout')
+    AND sample IN (SELECT sample FROM samples WHERE split = 'calibrate') GROUP BY ALL ORDER BY n DESC, message
+"""
 POWER = 0.9  # with which a planned number of samples certifies
 
 
@@ -49,13 +57,14 @@ def assess_certificates(
     models: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     population: Population | None = None,
-    seed: int = 0,
     notes: Sequence[str] = (),
+    caveats: Sequence[str] = (),
 ) -> CertificateAssessment:
     """Test every list of every model of a run on its samples to calibrate.
 
     All models of the run share zeta, whatever `models` names: these are merely the ones to tell of. `arms` are names or
-    patterns of attacks; by default all within some eps, and always those that a search froze.
+    patterns of attacks; by default all within some eps, and always those that a search froze. `caveats` weaken what is
+    claimed, beside those that the run itself gives.
     """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
@@ -63,7 +72,7 @@ def assess_certificates(
         raise RiskError(f"zeta must be at least {SMALLEST_ZETA:g}, found {zeta:g}: 1 - zeta would be 1 to the computer")
     if method not in METHODS:
         raise RiskError(f"no method is called {method!r}; {did_you_mean(method, METHODS)}")
-    calibration = read_calibration(ledger, seed=seed, population=population)
+    calibration = read_calibration(ledger, population=population)
     if method == BETTING and calibration.population == "balanced":
         raise RiskError(
             "a balanced set is not drawn sample by sample, and bets are made on the next draw: `method: betting` and "
@@ -75,25 +84,32 @@ def assess_certificates(
         rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every
     }
     sizes = _sizes(lists, zeta)
+    of_run = (*caveats, *caveats_of_samples(ledger))
     found = CertificateAssessment(
         alpha=alpha,
         zeta=zeta,
         method=method,
         calibration=calibration,
-        models=tuple(_model(rows, lists[rows.model], sizes) for rows in every),
+        models=tuple(_model(rows, lists[rows.model], sizes, of_run) for rows in every),
         most_failures=int(most_failures(calibration.n, alpha, at_first, method=of_counts(method))),
         smallest_n=smallest_n(alpha, at_first, method=method),
-        notes=(*notes, *used_before(ledger)),
+        notes=tuple(notes),
         n_claims=sum(map(len, lists.values())),
         n_sequences=len(sizes),
     )
-    return _of_models(found, models)
-
-
-def _of_models(found: CertificateAssessment, models: Sequence[str] | None) -> CertificateAssessment:
     chosen = found.models if models is None else tuple(found.of(name) for name in models)
-    notes = (*found.notes, *found.calibration.notes, *_notes(found))
-    return replace(found, models=chosen, notes=notes)
+    return replace(
+        found,
+        models=chosen,
+        notes=(
+            *found.notes,
+            *notes_on_repetition(ledger, zeta),
+            *calibration.notes,
+            *_on_errors(ledger, found),
+            *_notes(found),
+        ),
+        claims=attack_claims(found.lists, zeta),
+    )
 
 
 Groups = dict[tuple[str, float], tuple[AttackRows, ...]]
@@ -246,7 +262,10 @@ def _sizes(lists: Mapping[str, Sequence[ListCertificate]], zeta: float) -> dict[
 
 
 def _model(
-    rows: ModelRows, lists: Sequence[ListCertificate], sizes: Mapping[tuple[str, str], CertifiedSizes]
+    rows: ModelRows,
+    lists: Sequence[ListCertificate],
+    sizes: Mapping[tuple[str, str], CertifiedSizes],
+    caveats: Sequence[str],
 ) -> ModelCertificates:
     own = {norm: found for (model, norm), found in sizes.items() if model == rows.model}
     told = [
@@ -255,17 +274,29 @@ def _model(
     ]
     told = [replace(one, waits=_waits(one, told)) for one in told]
     n_wrong = int(rows.wrong.sum())
+    clean_error = proportion(n_wrong, max(1, int(rows.known.sum())))
     return ModelCertificates(
         model=rows.model,
         criterion=rows.criterion,
-        clean_error=proportion(n_wrong, max(1, int(rows.known.sum()))),
+        clean_error=clean_error,
         n_wrong=n_wrong,
         n_refused=int(rows.refused.sum()),
         lists=tuple(told),
         sizes=own,
         rows=rows.digest,
         targets=rows.targets,
+        caveats=(*caveats, *useless(clean_error)),
     )
+
+
+def useless(clean_error: Estimate) -> list[str]:
+    """A caveat on a model that is wrong on most inputs without any attack: there is little left to break."""
+    if clean_error.value <= 0.5:
+        return []
+    return [
+        f"It is wrong on most inputs without any attack ({rate(clean_error.value)} of {clean_error.n:,} samples): "
+        "attacks break few because few are right."
+    ]
 
 
 def _waits(one: ListCertificate, every: Sequence[ListCertificate]) -> bool:
@@ -274,13 +305,23 @@ def _waits(one: ListCertificate, every: Sequence[ListCertificate]) -> bool:
     return one.p is not None and one.p <= one.level and any(other.pending for other in smaller)
 
 
+def _on_errors(ledger: Ledger, found: CertificateAssessment) -> list[str]:
+    """Rows of attacks without a verdict, by cause, and how many failures come from them."""
+    rows = ledger.query(_CAUSES).to_pylist()
+    if not rows:
+        return []
+    untold = sum(attack.untold for one in found.lists for attack in one.attacks)
+    causes = few([f"{row['n']:,}: {row['message'] or row['outcome']}" for row in rows], "more causes")
+    return [
+        f"Rows of attacks that ended with an error or a timeout, or where the model answered with no finite number: "
+        f"{'; '.join(causes)}. {untold:,} count as failures; the rest were incorrect or unanswered when clean."
+    ]
+
+
 def _notes(found: CertificateAssessment) -> list[str]:
     notes = []
     if found.calibration.n < found.smallest_n:
         notes.append(too_small(found.calibration.n, found.alpha, found.zeta, found.smallest_n))
-    untold = sum(attack.untold for one in found.lists for attack in one.attacks)
-    if untold:
-        notes.append(f"Rows that ended with an error or a timeout count as failures: {untold}.")
     if refusing := [model for model in found.models if model.n_refused]:
         told = ", ".join(f"{one.model} {one.n_refused} of {one.clean_error.n:,}" for one in refusing)
         notes.append(

@@ -44,7 +44,7 @@ class CalibrationSet:
         return len(self.samples)
 
 
-def read_calibration(ledger: Ledger, *, seed: int = 0, population: Population | None = None) -> CalibrationSet:
+def read_calibration(ledger: Ledger, *, population: Population | None = None) -> CalibrationSet:
     """The samples to calibrate of a run; refused where no certificate could rest on them.
 
     `population` says what they were drawn from: `as-sampled`, whatever it is that deployment meets, or `balanced`, one
@@ -68,7 +68,7 @@ def read_calibration(ledger: Ledger, *, seed: int = 0, population: Population | 
             f"calibrate are equally frequent ({_told(rows, 'class')}); say `population: as-sampled`"
         )
     return CalibrationSet(
-        samples=look_order([row["sample"] for row in rows], seed),
+        samples=look_order({row["sample"]: row["hash"] or "" for row in rows}),
         fingerprint=digest(sorted([row["sample"], row["hash"] or ""] for row in rows)),
         classes=dict(sorted(Counter(_label(row) for row in rows).items())),
         population=population or "as-sampled",

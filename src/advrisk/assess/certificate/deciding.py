@@ -7,7 +7,7 @@ from advrisk.ledger import Ledger
 from advrisk.study import CertificateSpec
 
 
-def is_decided(ledger: Ledger, asked: CertificateSpec, *, seed: int) -> bool:
+def is_decided(ledger: Ledger, asked: CertificateSpec) -> bool:
     """Whether bets certify every list by what is there, each at the share of zeta that it has at least.
 
     Never so where another method is asked for, whose p-value may be looked at once, at the end; nor where nothing can
@@ -23,7 +23,6 @@ def is_decided(ledger: Ledger, asked: CertificateSpec, *, seed: int) -> bool:
             method=asked.method,
             arms=asked.arms,
             population=asked.population,
-            seed=seed,
         )
     except RiskError:
         return False

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from advrisk.assess.certificate.calibration import Population
+from advrisk.assess.certificate.per_attack import attack_claims
 from advrisk.assess.certificate.promises import promise, promised_level
 from advrisk.assess.certificate.records import (
     BETTING,
@@ -32,7 +33,7 @@ from advrisk.risk.certificate.exploration import Kernel
 from advrisk.risk.certificate.verdict import Tested
 
 KIND: Literal["certificate"] = "certificate"
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 MAX_BYTES = 20_000_000
 MAX_LISTS = 10_000
 Order = Literal["shuffled", "balanced", "file"]
@@ -113,10 +114,21 @@ class AttackList(_Part):
     searches: list[Searched] = Field(max_length=100)
 
 
+class OneAttack(_Part):
+    """A claim about one attack over the sizes that it was run at, taken by itself."""
+
+    attack: str
+    norm: str
+    eps: list[Size]
+    p: list[float]
+    largest: float | None = Field(description="the largest certified eps; null: none")
+
+
 class Claim(_Part):
     """What is claimed."""
 
-    certified: bool = Field(description="whether all lists are")
+    certified: bool = Field(description="whether all lists are, and no caveat weakens that")
+    caveats: list[str] = Field(description="what weakens every claim made here")
     headline: str
     text: str
     shared: str
@@ -179,6 +191,7 @@ class Provenance(_Part):
     torch: list[str] = Field(description="the versions of torch that ran the attacks")
     order: Order
     ledger: str = Field(description="digest of every row and attack that decided")
+    question: str | None = Field(description="digest of the question, as it was frozen before the test")
 
 
 class Signature(_Part):
@@ -193,7 +206,7 @@ class CertificateDocument(_Part):
     """A certificate of one model, as `advrisk certify` writes it and `advrisk verify` reads it."""
 
     advrisk: Literal["certificate"]
-    version: Literal[1]
+    version: Literal[2]
     claim: Claim
     model: Model
     criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
@@ -203,6 +216,7 @@ class CertificateDocument(_Part):
     calibration: Calibration
     clean_error: CleanError
     lists: list[AttackList] = Field(min_length=1, max_length=MAX_LISTS)
+    attacks: list[OneAttack] = Field(description="each attack by itself, which shares zeta with nothing")
     search_guarantee: SearchPremise | None
     family: list[Member] = Field(min_length=1, max_length=MAX_LISTS)
     assumptions: list[str]
@@ -221,6 +235,7 @@ def certificate_document(
     study: str,
     seed: int,
     order: Order = "shuffled",
+    question: str | None = None,
     lists: Sequence[ListCertificate] | None = None,
     made: datetime | None = None,
 ) -> dict[str, Any]:
@@ -241,6 +256,7 @@ def certificate_document(
         torch=_versions(ledger, model.model, "torch"),
         order=order,
         ledger=model.rows,
+        question=question,
     )
     return composed(found, model, told, [_member(one) for one in every], _model(ledger, model.model), origin)
 
@@ -264,6 +280,10 @@ def composed(
         calibration=_calibration(found),
         clean_error=_clean(model),
         lists=[_list(found, one) for one in told],
+        attacks=[
+            OneAttack(attack=one.attack, norm=one.norm, eps=list(one.eps), p=list(one.p), largest=one.largest)
+            for one in attack_claims(told, found.zeta)
+        ],
         search_guarantee=None if found.premise is None else SearchPremise(**vars(found.premise)),
         family=list(family),
         assumptions=assumptions(found, model, order=origin.order),
@@ -308,6 +328,11 @@ def strict_json(content: bytes) -> Any:
 
 def parsed(content: Mapping[str, Any]) -> CertificateDocument:
     """The fields of a document, each of its kind; else a RiskError that names the first that is not."""
+    if content.get("version") != VERSION:
+        raise RiskError(
+            f"it has version {content.get('version')!r} of the document, and this program verifies {VERSION}: take the "
+            "version of advrisk that wrote it, or certify again"
+        )
     try:
         return CertificateDocument.model_validate_json(json.dumps(content, allow_nan=False))
     except ValidationError as error:
@@ -347,7 +372,8 @@ def _claim(
     norms = dict.fromkeys(one.norm for one in told)
     held = {norm: [one.eps for one in told if one.norm == norm and one.certified] for norm in norms}
     return Claim(
-        certified=all(one.certified for one in told),
+        certified=all(one.certified for one in told) and not model.caveats,
+        caveats=list(model.caveats),
         headline=headline(model, told),
         text=claim(found, model, told),
         shared=shared(found, len(family), len({(one.model, one.norm) for one in family})),

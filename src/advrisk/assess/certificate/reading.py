@@ -35,7 +35,7 @@ from advrisk.ledger.frozen import FrozenList, frozen_lists
 Flags = NDArray[np.bool_]
 
 _ARMS = """
-    SELECT model, arm, origin, kind, family, norm, eps, objective, keep, max_queries, version,
+    SELECT model, arm, recipe, origin, kind, family, norm, eps, objective, keep, max_queries, version,
            coalesce(repeats, 1) AS repeats, params
     FROM arms WHERE origin IN ('study', 'search', 'frozen') ORDER BY model, norm, eps, arm
 """
@@ -120,7 +120,7 @@ def read_rows(
     The lists are those that were frozen before the test; where nothing was frozen, all attacks of the study within some
     eps. `arms` are names or patterns of those that count; what a search found always does.
     """
-    lists = frozen_lists(ledger.path)
+    lists = frozen_lists(ledger)
     _refuse_other_samples(lists, calibration)
     listed = _listed(ledger, arms, lists)
     return tuple(_model_rows(ledger, calibration, model, listed[model]) for model in listed)
@@ -165,12 +165,22 @@ def _frozen(
     """The attacks of the frozen lists, those found by a search marked; of the study, where nothing was frozen."""
     if not lists:
         return [row for row in table if row["origin"] in ("study", "frozen")]
-    listed = {(one.model, arm) for one in lists for arm in one.arms}
+    listed = {
+        (one.model, arm): (recipe, tries)
+        for one in lists
+        for arm, recipe, tries in zip(one.arms, one.recipes, one.tries, strict=True)
+    }
     searched = {(one.model, arm) for one in lists for arm in one.searched}
     places = [(row["model"], ids.get(row["arm"], row["arm"])) for row in table]  # lists hold ids
-    if missing := listed - set(places):
+    if missing := listed.keys() - set(places):
         model, arm = min(missing)
         raise RiskError(f"{arm} against {model} was to be certified and is gone; run the same study again")
+    for row, place in zip(table, places, strict=True):
+        if listed.get(place, (row["recipe"], row["repeats"])) != (row["recipe"], row["repeats"]):
+            raise RiskError(
+                f"{row['arm']} against {row['model']} is not what was frozen before the test: the model, the attack or "
+                "its number of tries are others now; run the study again"
+            )
     return [
         row | {"origin": "frozen" if place in searched else "study"}
         for row, place in zip(table, places, strict=True)

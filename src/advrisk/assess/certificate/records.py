@@ -51,6 +51,23 @@ class AttackFacts:
 
 
 @dataclass(frozen=True)
+class AttackClaim:
+    """One attack on one model in one norm, over the sizes that it was run at; `largest` is None where none holds."""
+
+    model: str
+    norm: str
+    attack: str
+    eps: tuple[float, ...]
+    p: tuple[float, ...]
+    largest: float | None  # certified, taken by itself
+    together: float | None  # certified, if all attacks of the run share zeta
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "eps": list(self.eps), "p": list(self.p)}
+
+
+@dataclass(frozen=True)
 class Premise:
     """What a study states of p as a function of an attack's setting, for the theorem of `exploration`."""
 
@@ -158,21 +175,22 @@ class ModelCertificates:
     rows: str  # digest of every row that decided
     n_refused: int = 0  # clean inputs that it refuses to answer
     targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
+    caveats: tuple[str, ...] = ()  # what weakens every claim about it
 
     @property
     def certified(self) -> bool:
-        """Whether all its lists are."""
-        return all(one.certified for one in self.lists)
+        """Whether all its lists are, and no caveat weakens that."""
+        return all(one.certified for one in self.lists) and not self.caveats
 
     @property
     def verdict(self) -> str:
         """On all its lists together, in a few words."""
-        if self.certified:
-            return "certified"
+        some, every = any(one.certified for one in self.lists), all(one.certified for one in self.lists)
         failed = any(not one.certified and not one.pending for one in self.lists)
-        if any(one.certified for one in self.lists):
-            return "certified in part" if failed else "certified so far"
-        return "not certified" if failed else "not decided yet"
+        if not some:
+            return "not certified" if failed else "not decided yet"
+        told = "certified" if every else "certified in part" if failed else "certified so far"
+        return f"{told}, with caveats" if self.caveats else told
 
     def of(self, norm: str, eps: float) -> ListCertificate:
         """The list within that norm and eps."""
@@ -187,12 +205,14 @@ class ModelCertificates:
         return {
             "model": self.model,
             "certified": self.certified,
+            "verdict": self.verdict,
             "criterion": self.criterion,
             "targets": {str(label): list(targets) for label, targets in self.targets.items()},
             "clean_error": self.clean_error.as_dict(),
             "clean_refused": self.n_refused,
             "largest_eps": {norm: found.largest for norm, found in self.sizes.items()},
             "lists": [one.as_dict() for one in self.lists],
+            "caveats": list(self.caveats),
         }
 
 
@@ -211,6 +231,7 @@ class CertificateAssessment(Tabular):
     n_claims: int = 0  # that share zeta, also those of models that are not told of here
     n_sequences: int = 0  # pairs of a model and a norm among them
     premise: Premise | None = None  # of what searches promise
+    claims: tuple[AttackClaim, ...] = ()  # about one attack each, of all models
 
     columns: ClassVar[Columns] = {
         **dict.fromkeys(("model", "norm"), "text"),
@@ -221,6 +242,7 @@ class CertificateAssessment(Tabular):
         **dict.fromkeys(("tries", "failures", "n", "first_try", "untold"), "count"),
         **dict.fromkeys(("p", "certified_risk"), "number"),
         **dict.fromkeys(("clean_wrong", "clean_refused", "clean_n"), "count"),
+        "caveats": "text",
     }
 
     @property
@@ -258,6 +280,7 @@ class CertificateAssessment(Tabular):
             "smallest_n": self.smallest_n,
             "search_guarantee": None if self.premise is None else vars(self.premise),
             "models": [one.as_dict() for one in self.models],
+            "attacks": [one.as_dict() for one in self.claims],
             "notes": list(self.notes),
         }
         return dict(plain(told))
@@ -274,7 +297,12 @@ def _by_itself(certificate: Certificate) -> dict[str, Any]:
 
 def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:
     shared = {"model": one.model, "norm": one.norm, "eps": one.eps, "list_verdict": one.verdict, "level": one.level}
-    clean = {"clean_wrong": model.n_wrong, "clean_refused": model.n_refused, "clean_n": model.clean_error.n}
+    clean = {
+        "clean_wrong": model.n_wrong,
+        "clean_refused": model.n_refused,
+        "clean_n": model.clean_error.n,
+        "caveats": " ".join(model.caveats) or None,
+    }
     n = None if one.certificate is None else one.certificate.n
     tested = {} if one.certificate is None else {test.name: test for test in one.certificate.arms}
     for attack in one.attacks:

@@ -14,7 +14,15 @@ from advrisk.assess.certificate.records import (
     ListCertificate,
     ModelCertificates,
 )
-from advrisk.assess.certificate.statements import claim, headline, looked_at, shared, would_take
+from advrisk.assess.certificate.statements import (
+    claim,
+    headline,
+    in_the_end,
+    looked_at,
+    on_each_attack,
+    shared,
+    would_take,
+)
 from advrisk.assess.certificate.words import meaning, percent, rate
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.names import few
@@ -69,7 +77,10 @@ def sections(found: CertificateAssessment, models: Sequence[str] = ()) -> Iterat
     yield Headline(_headline(found))
     yield from _summaries(found)
     yield _each_model(found)
+    if caveats := _caveats(found):
+        yield Text(tuple(caveats), "Caveats: read these before you rely on it")
     yield _each_list(found)
+    yield _each_attack(found)
     yield from _figures(found, model_places(models))
     if needed := tuple(_needed(found)):
         yield Text(needed, "What it would take")
@@ -79,13 +90,14 @@ def sections(found: CertificateAssessment, models: Sequence[str] = ()) -> Iterat
 
 
 def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
-    """The clean error of each model, and of each list what the worst attack and any attack broke."""
+    """The clean error of each model, and of each list what is wrong in the end, and what the attacks broke."""
     for model in found.models:
         yield NamedEstimate("certificate_clean_error", model.model, model.clean_error)
         for one in model.lists:
             if one.certificate is not None:
-                tested = {"worst_attack": one.certificate.worst, "any_attack": one.certificate.union}
-                for name, test in tested.items():
+                own = one.certificate
+                tested = {"wrong": own.wrong, "worst_attack": own.worst, "any_attack": own.union}
+                for name, test in ((name, test) for name, test in tested.items() if test is not None):
                     yield NamedEstimate(f"certificate_{name}", one.model, test.risk, one.norm, one.eps)
 
 
@@ -111,15 +123,32 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
     return [*told, *promises(found), *found.notes]
 
 
+def _caveats(found: CertificateAssessment) -> list[str]:
+    """What weakens the claims, each said once, with the models that it is about if it is not about all."""
+    about: dict[str, list[str]] = {}
+    for model in found.models:
+        for text in model.caveats:
+            about.setdefault(text, []).append(model.model)
+    every = len(found.models)
+    return [text if len(models) == every else f"{', '.join(models)}: {text}" for text, models in about.items()]
+
+
 def _headline(found: CertificateAssessment) -> str:
     """Of one model its own headline, of several who is certified and who is not."""
     if len(found.models) == 1:
         return certificate_headlines(found)[0]
     named: dict[str, list[str]] = {}
     for model in found.models:
-        named.setdefault(model.verdict, []).append(model.model)
+        named.setdefault(model.verdict, []).append(f"{model.model}{_beside(model)}")
     told = "; ".join(f"{verdict}: {', '.join(models)}" for verdict, models in sorted(named.items()))
     return f"At {_terms(found)}, {told}."
+
+
+def _beside(model: ModelCertificates) -> str:
+    """What is wrong in the end, in brackets, with the clean error; nothing while no list is finished."""
+    bounds = [f"at most {rate(bound)} within {_within(one)}" for one, bound in in_the_end(model.lists)]
+    clean = f"clean error {rate(model.clean_error.value)}"
+    return f" (incorrect, clean or attacked: {', '.join(bounds)}; {clean})" if bounds else ""
 
 
 def _terms(found: CertificateAssessment) -> str:
@@ -142,7 +171,8 @@ def _summaries(found: CertificateAssessment) -> Iterator[Summary]:
         for one in found.lists
         if (needed := would_take(found, one))
     ]
-    yield Summary("undecided", tuple(few(open_ones, "more lists of attacks are not certified.")))
+    caveats = [f"Certificates have a caveat: {text}" for text in _caveats(found)]
+    yield Summary("undecided", tuple(few([*caveats, *open_ones], "more lists of attacks are not certified.")))
 
 
 # Tables
@@ -181,15 +211,41 @@ def _each_list(found: CertificateAssessment) -> Table:
         Column("model"),
         Column("within"),
         Column("verdict"),
+        Column("incorrect, clean or attacked", "count"),
+        Column("worst attack broke", "count"),
         Column("p", "p-value"),
         Column("held against", "p-value"),
-        Column("worst attack broke", "count"),
         Column("any attack broke", "count", detail=True),
-        Column("incorrect, clean or attacked", "count", detail=True),
     )
-    rows = tuple((one.model, _within(one), _verdict(one), one.p, one.level, *_counts(one)) for one in found.lists)
+    rows = tuple((one.model, _within(one), _verdict(one), *_counts(one)) for one in found.lists)
     note = _ON_COUNTS.format(zeta=percent(found.zeta))
     return Table("Each list of attacks, within one norm and eps", columns, rows, (note,), lead=True)
+
+
+def _each_attack(found: CertificateAssessment) -> Table:
+    """Claims about one attack each, which a stronger attack of the same list does not take down."""
+    own = {model.model for model in found.models}
+    columns = (
+        Column("model"),
+        Column("attack"),
+        Column("norm"),
+        Column("tested at eps"),
+        Column("certified up to, by itself", "distance"),
+        Column("certified up to, all together", "distance", detail=True),
+    )
+    claims = [one for one in found.claims if one.model in own]
+    rows = tuple(
+        (
+            one.model,
+            one.attack,
+            one.norm,
+            ", ".join(map(size_text, one.eps)),
+            "none" if one.largest is None else one.largest,
+            "none" if one.together is None else one.together,
+        )
+        for one in claims
+    )
+    return Table("Each attack by itself", columns, rows, (on_each_attack(len(claims), found.zeta),))
 
 
 def _verdict(one: ListCertificate) -> Value:
@@ -203,8 +259,9 @@ def _marked(verdict: str, *beside: str) -> Cell:
 
 def _counts(one: ListCertificate) -> tuple[Value, ...]:
     if one.certificate is None:
-        return None, None, None
-    return _bound(one.certificate.worst), _bound(one.certificate.union), _bound(one.certificate.wrong)
+        return None, None, None, one.level, None
+    found = one.certificate
+    return _bound(found.wrong), _bound(found.worst), one.p, one.level, _bound(found.union)
 
 
 def _bound(test: Tested | None) -> Value:

@@ -1,65 +1,150 @@
 """What was settled before the test, and what else was asked of the same samples before.
 
-A test on fresh samples errs with at most the stated probability because nobody chose the question after a look at them.
+A test on fresh samples errs with at most the stated probability because the question was frozen before any result.
 Models, sizes, attacks, alpha, zeta, method and population are all part of the question: to leave out the model or the
-size that fell is to choose it.
+size that failed is to choose it. So the study must ask what was frozen, and whatever else met these samples is a caveat
+of every certificate.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from advrisk.core.names import counted
+from pydantic import BaseModel
+
+from advrisk.assess.certificate.words import percent
+from advrisk.core.errors import RiskError
+from advrisk.core.names import counted, few
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import FrozenQuestion, Key, asked_question
+from advrisk.ledger.frozen import FrozenQuestion, Key, asked_question, unlisted_attacks
+from advrisk.study import StudySpec, TargetSpec
 
 _NAMED = 4  # lists named in a sentence
-_SETTINGS = ("alpha", "zeta", "method", "population")
 
 
-def used_before(ledger: Ledger) -> list[str]:
-    """A sentence for each other question whose test was begun on samples of the one that stands: how they differ."""
-    asked = asked_question(ledger.path)
+def question_settings(study: StudySpec) -> dict[str, Any]:
+    """What of a study decides a certificate, beside the lists of attacks and the samples."""
+    asked = study.assess.certificate
+    if asked is None:
+        return {}
+    success = study.success
+    return {
+        **asked.model_dump(mode="json", include={"alpha", "zeta", "method", "population", "search_guarantee"}),
+        "seed": study.seed,
+        "success": success.model_dump(mode="json") if isinstance(success, TargetSpec) else success,
+        "order": study.data.order,
+    }
+
+
+def stated_question(study: StudySpec) -> dict[str, Any]:
+    """What a study says of models, attacks, sizes and splits: the lists and the samples come from that."""
+    asked = study.assess.certificate
+    splits = study.data.model_dump(mode="json", include={"source", "evaluate", "calibrate", "tune", "train"})
+    return {
+        **{f"data.{name}": value for name, value in splits.items()},
+        "models": [name for name, spec in study.models.items() if not spec.surrogate],
+        "defences": list(study.defences),
+        "arms": [_entry(one) for one in study.arms if not one.corruption],
+        "search": [_entry(one) for one in study.search],
+        "assess.certificate.arms": None if asked is None else asked.arms,
+    }
+
+
+def refuse_other_question(study: StudySpec, question: FrozenQuestion) -> None:
+    """A study that asks for something else than what was frozen before the test."""
+    if study.assess.certificate is None:
+        raise RiskError("the study does not ask for a certificate any more; put `assess.certificate` back")
+    before = question.settings | question.stated
+    if found := list(_changed(before, question_settings(study) | stated_question(study))):
+        raise RiskError(
+            f"the study does not ask what was frozen before the test at {question.frozen_at}: {'; '.join(found)}. Put "
+            "the study back as it was; or run it again: the new question then stands, and every certificate names the "
+            "one before"
+        )
+
+
+def _entry(entry: BaseModel) -> str:
+    """An entry of a study on one line, without what it does not say."""
+    return _said(entry.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+
+
+def caveats_of_samples(ledger: Ledger) -> list[str]:
+    """A sentence for each other question whose test was begun on these samples, and one for attacks of no question."""
+    asked = asked_question(ledger)
     if asked is None:
         return []
-    return [
+    caveats = [
         f"Samples to calibrate were met before by another question, settled at {one.frozen_at}: "
-        f"{'; '.join(_differences(asked, one))}. If what is asked now was chosen after a look at that, nothing is "
+        f"{'; '.join(_differences(asked, one))}. If what is asked now was chosen after that result, nothing is "
         "guaranteed: take new samples, in a new folder."
         for one in asked.earlier
     ]
+    if met := unlisted_attacks(ledger):
+        named = few([f"{arm} against {model}" for model, arm in met], "more")
+        caveats.append(
+            f"Samples to calibrate were met by attacks that no frozen question lists: {', '.join(named)}. What is "
+            "asked now may have been chosen after their results: take new samples, in a new folder."
+        )
+    return caveats
 
 
-def not_settled(ledger: Ledger, **asked: object) -> list[str]:
-    """A sentence for each setting that is not the one that was settled before the test, where one was."""
-    question = asked_question(ledger.path)
-    if question is None:
+def notes_on_repetition(ledger: Ledger, zeta: float) -> list[str]:
+    """A sentence where other questions were tested on other samples of the same run: to try again is to try twice."""
+    asked = asked_question(ledger)
+    if asked is None or not asked.n_elsewhere:
         return []
+    n = asked.n_elsewhere + 1
     return [
-        f"{name} = {asked[name]} is not what was settled before the test, which is {getattr(question, name)}."
-        for name in _SETTINGS
-        if asked[name] != getattr(question, name)
+        f"{counted(asked.n_elsewhere, 'other question')} of this run met other samples before. Of {n} tests, some are "
+        f"wrong up to {percent(min(1.0, n * zeta))} of the time: show them all."
     ]
 
 
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """How settings differ; of a list, what was taken out and what was put in."""
+    for name in dict.fromkeys([*before, *after]):
+        was, now = before.get(name), after.get(name)
+        if was == now:
+            continue
+        shown = name.replace("_", " ")
+        if isinstance(was, list) and isinstance(now, list):
+            gone, added = ([one for one in these if one not in those] for these, those in ((was, now), (now, was)))
+            parts = [f"without {_few(gone)}"] if gone else []
+            parts += [f"with {_few(added)}"] if added else []
+            yield f"{shown} {' and '.join(parts) or 'in another order'}"
+        else:
+            yield f"{shown} was {_said(was)} and is {_said(now)}"
+
+
+def _few(entries: Sequence[Any]) -> str:
+    return ", ".join(few([_said(one) for one in entries], "more"))
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return "not said"
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
 def _differences(now: FrozenQuestion, then: FrozenQuestion) -> Iterator[str]:
-    for name in _SETTINGS:
-        before, after = getattr(then, name), getattr(now, name)
-        if before != after:
-            yield f"{name} was {before or 'not said'} and is {after or 'not said'}"
+    yield from _changed(then.settings, now.settings)
     if then.samples != now.samples:
         again = len(set(then.contents) & set(now.contents))
         yield f"of its {counted(len(then.contents), 'sample')}, {again} are used again"
     mine, theirs = now.keys, then.keys
     if gone := sorted(theirs.keys() - mine.keys()):
-        yield f"left out now: {_told(gone)}"
+        yield f"left out now: {_places(gone)}"
     if added := sorted(mine.keys() - theirs.keys()):
-        yield f"new: {_told(added)}"
+        yield f"new: {_places(added)}"
     both = sorted(mine.keys() & theirs.keys())
     if other := [key for key in both if mine[key].arms != theirs[key].arms]:
-        yield f"other attacks: {_told(other)}"
+        yield f"other attacks: {_places(other)}"
+    if tries := [key for key in both if mine[key].arms == theirs[key].arms and mine[key].tries != theirs[key].tries]:
+        yield f"attacks are tried more or less often: {_places(tries)}"
     if anew := [key for key in both if mine[key].arms == theirs[key].arms and mine[key].recipes != theirs[key].recipes]:
-        yield f"another model of that name, or attacks that work otherwise: {_told(anew)}"
+        yield f"another model of that name, or attacks that work otherwise: {_places(anew)}"
 
 
-def _told(keys: list[Key]) -> str:
+def _places(keys: list[Key]) -> str:
     named = ", ".join(f"{model} within {norm} {eps:g}" for model, norm, eps in keys[:_NAMED])
     return named if len(keys) <= _NAMED else f"{named} and {len(keys) - _NAMED} more"

@@ -28,18 +28,45 @@ _BREAKS = {
 
 
 def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
-    """Certified, in part, or not; or not finished, which is neither."""
+    """How much is wrong in the end; then whether it is certified, in part, or not, or is not finished."""
     held, fell, pending = _held(lists), _fell(lists), _pending(lists)
     rest = f"; not finished {pending}" if pending else ""
+    caveats = ", with caveats" if model.caveats else ""
+    in_the_end = _in_the_end(model, lists)
+    it = f"{in_the_end}; it" if in_the_end else model.model
     if held and fell:
-        return f"{model.model} is certified in part: {held}; not {fell}{rest}"
+        return f"{it} is certified in part{caveats}: {held}; not {fell}{rest}"
     if held and rest:
-        return f"{model.model} is certified so far: {held}{rest}"
+        return f"{it} is certified so far{caveats}: {held}{rest}"
     if held:
-        return f"{model.model} is certified against the attacks listed here: {held}"
+        return f"{it} is certified{caveats} against the attacks listed here: {held}"
     if fell:
-        return f"{model.model} is not certified: {fell}{rest}"
+        return f"{it} is not certified: {fell}{rest}"
     return f"{model.model} is not decided yet: not finished {pending}"
+
+
+def _in_the_end(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
+    """What is wrong clean or attacked, beside the clean error."""
+    told = [
+        f"at most {rate(bound)} of inputs within {one.norm} {size_text(one.eps)}" for one, bound in in_the_end(lists)
+    ]
+    if not told:
+        return ""
+    clean = rate(model.clean_error.value)
+    return f"{model.model} is wrong on {' and '.join(told)}, clean or attacked (clean error {clean})"
+
+
+def in_the_end(lists: Sequence[ListCertificate]) -> list[tuple[ListCertificate, float]]:
+    """Of each norm the largest eps that is certified, or else the smallest: what is certified of all wrong answers."""
+    leading: dict[str, tuple[ListCertificate, float]] = {}
+    for one in lists:
+        if (
+            one.certificate is not None
+            and one.certificate.wrong is not None
+            and (one.certified or one.norm not in leading)
+        ):
+            leading[one.norm] = one, one.certificate.wrong.certified_risk
+    return list(leading.values())
 
 
 def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
@@ -132,14 +159,27 @@ def _evened(found: CertificateAssessment) -> str:
 def shared(found: CertificateAssessment, n_claims: int, n_sequences: int) -> str:
     """How many claims share zeta, and how."""
     zeta = percent(found.zeta)
-    if any(LATER in note for note in found.notes):
-        return f"alpha was chosen after a look: each claim is wrong at most {zeta} of the time, taken by itself only."
+    if any(LATER in text for model in found.models for text in model.caveats):
+        return (
+            f"alpha was chosen after the results: each claim is wrong at most {zeta} of the time, taken by itself only."
+        )
     if n_claims == 1:
         return f"One claim is made, and wrongly so at most {zeta} of the time."
     how = "in ascending eps, each only if all smaller ones are certified"
     if n_sequences > 1:
         how += f"; the {n_sequences} pairs of a model and a norm share {zeta} as in Holm's procedure"
     return f"All {n_claims} claims of this run together are wrong at most {zeta} of the time: they are tested {how}."
+
+
+def on_each_attack(n_claims: int, zeta: float) -> str:
+    """How claims about one attack each are meant, and what there being several of them costs."""
+    several = (
+        f" Of {n_claims} such claims, one or more are wrong at most {percent(min(1.0, n_claims * zeta))} of the time."
+    )
+    return (
+        f"A claim about one attack, over its sizes in ascending order, is wrong at most {percent(zeta)} of the time, "
+        f"taken by itself; it says nothing of the other attacks.{several if n_claims > 1 else ''}"
+    )
 
 
 def assumptions(found: CertificateAssessment, model: ModelCertificates, *, order: str = "shuffled") -> list[str]:
@@ -152,7 +192,9 @@ def assumptions(found: CertificateAssessment, model: ModelCertificates, *, order
         "None of them was used to train the model, to tune the attacks, or to choose among models. Checked: none is "
         "also among the samples that the study trains or tunes on, by id or content. What the model learned from "
         "elsewhere is not known here.",
-        "The list of attacks, the sizes, the method and zeta were settled before these samples were looked at.",
+        "The list of attacks, the sizes, the method, alpha and zeta were frozen before these samples were looked at. "
+        "Checked: they are those in the ledger, and nothing else that it knows of met these samples, but for what the "
+        "caveats name.",
         _looked(found),
         _draws(model),
         "The model in use is the one with the digest given here.",
@@ -165,8 +207,8 @@ def assumptions(found: CertificateAssessment, model: ModelCertificates, *, order
 def _looked(found: CertificateAssessment) -> str:
     if found.method == BETTING:
         return (
-            "Samples were looked at in an order that was drawn beforehand, and the p-value is the one by betting, "
-            "which holds whenever one stops."
+            "Samples were looked at in an order that their contents decide and nobody chose, and the p-value is the "
+            "one by betting, which holds whenever one stops."
         )
     return "They were looked at once, when all attacks had been run on all of them."
 

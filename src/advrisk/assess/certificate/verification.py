@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from advrisk.assess.certificate.assessment import useless
 from advrisk.assess.certificate.calibration import CalibrationSet
 from advrisk.assess.certificate.document import AttackList, CertificateDocument, composed, parsed
 from advrisk.assess.certificate.records import (
@@ -36,7 +37,7 @@ from advrisk.risk.proportion import proportion
 
 _CLOSE = 1e-9  # relative: two builds of a library may differ by that
 _MOST = 10  # differences that are told
-UNCHECKED = "Its notes, flags and attacks' settings are taken as they stand: notes cannot be checked without --run."
+UNCHECKED = "Its caveats, notes, flags and attacks' settings are taken as they stand: --run checks them."
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Verification:
     held: tuple[str, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()  # that the document itself states: they weaken what it claims
 
     @property
     def holds(self) -> bool:
@@ -54,8 +56,8 @@ class Verification:
 
     def calling(self, path: Path, place: str) -> "Verification":
         """The same, of a file that the reader knows by another name."""
-        named = (tuple(one.replace(str(path), place) for one in of) for of in (self.held, self.problems, self.notes))
-        return Verification(*named)
+        every = (self.held, self.problems, self.notes, self.caveats)
+        return Verification(*(tuple(one.replace(str(path), place) for one in of) for of in every))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -63,6 +65,7 @@ class Verification:
             "holds": self.holds,
             "held": list(self.held),
             "problems": list(self.problems),
+            "caveats": list(self.caveats),
             "notes": list(self.notes),
         }
 
@@ -81,7 +84,7 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
     else:
         held.append("Every p-value, bound, verdict and sentence of the claim follows from its counts.")
     notes.append(UNCHECKED)
-    return Verification(tuple(held), tuple(problems), tuple(notes))
+    return Verification(tuple(held), tuple(problems), tuple(notes), tuple(again["claim"]["caveats"]))
 
 
 def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = None, what: str = "It") -> Verification:
@@ -108,6 +111,7 @@ def compare_documents(content: Mapping[str, Any], again: Mapping[str, Any]) -> V
         "model.digest": "The run holds another model of that name",
         "calibration.fingerprint": "The run was calibrated on other samples",
         "provenance.ledger": "The rows of the run are not those that the certificate was made from",
+        "provenance.question": "The run was asked another question",
     }
     ignored = {"provenance.made", "provenance.advrisk"}
     found = [(path, text) for path, text in _unlike(content, again, "") if path not in ignored]
@@ -180,6 +184,7 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
         sizes={norm: found for (name, norm), found in sizes.items() if name == about.name},
         rows=document.provenance.ledger,
         targets={int(label): tuple(targets) for label, targets in document.targets.items()},
+        caveats=_caveats(document),
     )
     known = document.calibration
     calibration = CalibrationSet(
@@ -201,6 +206,12 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
         premise=None if document.search_guarantee is None else Premise(**document.search_guarantee.model_dump()),
     )
     return composed(found, model, lists, document.family, about, document.provenance)
+
+
+def _caveats(document: CertificateDocument) -> tuple[str, ...]:
+    """Those that it states; what its counts say of the model cannot be left out."""
+    by_counts = useless(proportion(document.clean_error.wrong, document.clean_error.n))
+    return (*(text for text in document.claim.caveats if text not in by_counts), *by_counts)
 
 
 def _check_sizes(document: CertificateDocument) -> None:

@@ -4,7 +4,7 @@ from advrisk.core.values import number_text
 from advrisk.risk.certificate.exploration import SearchGuarantee
 
 NOTHING = "no guarantee from the search"
-LATER = "Chosen after a look, it holds for each list taken by itself, not for all of them together."
+LATER = "Chosen after the results, it holds for each list taken by itself, not for all of them together."
 
 
 def meaning(alpha: float, zeta: float) -> str:

@@ -41,6 +41,7 @@ class Measured:
     why_not: str = ""  # why there is no estimate
     untried: str = ""  # why attacks say too little of it to let it pass
     on_untried: str = ""  # what would tell more; an attack of that size, if nothing is said
+    caveats: tuple[str, ...] = ()  # what weakens it: it does not pass, unless the requirement says so
     disputed: str = ""  # which other numbers say the opposite: neither pass nor fail
     n_samples: int = 0  # that it is made from, if the estimate counts something else
     notes: tuple[str, ...] = ()

@@ -14,7 +14,6 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json, unfinished_folder, whole_file
 from advrisk.core.names import counted
-from advrisk.ledger.frozen import FILE as FROZEN_FILE
 from advrisk.ledger.inputs import inputs_folder
 from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
@@ -36,9 +35,11 @@ from advrisk.ledger.stopping import write_stopping
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, writable_storage
 from advrisk.ledger.sync.remote import local_path, url_of
+from advrisk.ledger.tables import TABLES
 from advrisk.ledger.verified import whole_segments
 
 _NOT_COPIED = shutil.ignore_patterns("lock", "report.html", "aside", ".*", "certificates")
+_ONE_RUN = "what was searched for and certified belongs to one of them; merge before certifying, or keep them apart"
 _KEYS = {"scores": ("cell", "sample", "detector"), "measures": ("cell", "sample", "measure")}
 _LATEST = "SELECT cell, max(parse_path(filename)[-2]) AS segment FROM all_cells GROUP BY cell"
 
@@ -90,6 +91,7 @@ def _merged(first: Storage, second: Storage, target: Path | None) -> Merged:
         refuse_damaged(whole_segments(home / "ledger"))
     refuse_unlike(one, other)
     _refuse_unlike_files(one, other)
+    _questions(Ledger.open(first), Ledger.open(second))
     refuse_unlike_looks(one, other)
     notes = tuple(_notes(one, target or one, other))
     if target is None:
@@ -131,6 +133,8 @@ def _added(into: Storage, added: Storage) -> Merged:
     _copy_files(source, target)
     if question := added_question(ledger, other):
         ledger.append(question)
+    if (questions := _questions(ledger, other)).num_rows:
+        ledger.append({"questions": questions.cast(TABLES["questions"])})
     _append_cells(ledger, other, taken)
     here = _rows_of_cells(ledger.reopened())
     if lost := sorted(cell for cell in taken if here.get(cell) != there[cell]):
@@ -209,7 +213,7 @@ def _copy_files(source: Path, target: Path) -> None:
 
 
 def _files_beside(folder: Path) -> Iterable[Path]:
-    named = [folder / name for name in (STUDY_FILE, EVASION_FILE, FROZEN_FILE, LOOKS_FILE)]
+    named = [folder / name for name in (STUDY_FILE, EVASION_FILE, LOOKS_FILE)]
     found = [
         *named,
         *sorted((folder / "search").glob("*.json")),
@@ -247,16 +251,19 @@ def _join_lists(source: Path, target: Path, name: str) -> None:
 
 
 def _refuse_unlike_files(one: Path, other: Path) -> None:
-    """What was searched for or certified on both, and came out differently, cannot be one run's."""
+    """What was searched for on both, and came out differently, cannot be one run's."""
     searches = [path.relative_to(other) for path in sorted((other / "search").glob("*.json"))]
-    for name in (Path(FROZEN_FILE), *(name for name in searches if name.name != "current.json")):
-        if not (one / name).is_file() or not (other / name).is_file():
-            continue
-        if (one / name).read_bytes() != (other / name).read_bytes():
-            raise LedgerError(
-                f"{name} of {one} and {other} differ: what was searched for and certified belongs to one of them; "
-                "merge before certifying, or keep them apart"
-            )
+    for name in (name for name in searches if name.name != "current.json"):
+        if (one / name).is_file() and (one / name).read_bytes() != (other / name).read_bytes():
+            raise LedgerError(f"{name} of {one} and {other} differ: {_ONE_RUN}")
+
+
+def _questions(ledger: Ledger, other: Ledger) -> pa.Table:
+    """What was frozen for certificates, to be appended; refused where both froze something else."""
+    ours, theirs = (one.query("SELECT DISTINCT * FROM questions ORDER BY question") for one in (ledger, other))
+    if ours.num_rows and theirs.num_rows and ours != theirs:
+        raise LedgerError(f"what {ledger.path.parent} and {other.path.parent} are to certify differs: {_ONE_RUN}")
+    return theirs.slice(0, 0) if ours.num_rows else theirs
 
 
 def _notes(one: Path, target: Path, source: Path) -> Iterable[str]:

@@ -186,13 +186,20 @@ def certificates_numbers(source: Source) -> Iterator[Number]:
     written = source.study.written if source.study else {}
     terms = f"alpha {found.alpha:g}, zeta {found.zeta:g}"
     for model in found.models:
+        note = "; ".join((terms, *(f"caveat: {text}" for text in model.caveats)))
+        yield Number("clean error on the samples to calibrate", model.model, model.clean_error, unit=SHARE)
         for norm, sizes in model.sizes.items():
             largest = "none" if sizes.largest is None else sizes.largest
-            yield Number(f"largest certified eps, {norm}", model.model, exact=largest, unit=SIZE, note=terms)
+            yield Number(f"largest certified eps, {norm}", model.model, exact=largest, unit=SIZE, note=note)
         for one in model.lists:
-            if one.certificate is not None:
-                what = f"broken by the worst attack within {one.norm} {size_text(one.eps, written)}"
-                yield Number(what, model.model, one.certificate.worst.risk, unit=SHARE, note=f"{one.verdict}; {terms}")
+            if one.certificate is not None and one.certificate.wrong is not None:
+                within = f"within {one.norm} {size_text(one.eps, written)}"
+                for what, test in (
+                    ("wrong in the end, clean or attacked,", one.certificate.wrong),
+                    ("broken by the worst attack", one.certificate.worst),
+                ):
+                    said = f"{one.verdict}; {note}" if test is one.certificate.worst else note
+                    yield Number(f"{what} {within}", model.model, test.risk, unit=SHARE, note=said)
 
 
 def gate_numbers(source: Source) -> Iterator[Number]:

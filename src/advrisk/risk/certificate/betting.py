@@ -14,7 +14,7 @@ The gambler c is right where the risk is (1 - c) alpha; parts fall like c (1 - c
 depend on alpha, K_t grows with alpha, and the alphas that are not rejected are an interval.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,14 +70,13 @@ def log_wealth(losses: Floats, alpha: float) -> Floats:
     return total
 
 
-def look_order(samples: Sequence[str], seed: int) -> tuple[str, ...]:
-    """Samples in the order in which they are looked at: drawn from the seed, whatever order they are given in.
+def look_order(contents: Mapping[str, str]) -> tuple[str, ...]:
+    """Samples (id -> digest of the content) in the order in which they are looked at.
 
-    A sample's place depends on no loss, and on the others only in that they stand before or behind it.
+    The contents alone decide it: nobody can choose a seed, a name or an order of the file for the bets it wins. A
+    sample's place depends on no loss, and on the others only in that they stand before or behind it.
     """
-    if len(set(samples)) != len(samples):
-        raise RiskError("a sample is named twice; each is looked at once")
-    return tuple(sorted(samples, key=lambda sample: look_key(seed, sample)))
+    return tuple(sorted(contents, key=lambda sample: look_key(contents[sample], sample)))
 
 
 def checked_losses(losses_in_order: ArrayLike) -> Floats:

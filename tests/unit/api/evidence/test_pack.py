@@ -284,9 +284,9 @@ def test_another_ledger_is_found_and_a_compacted_one_is_not(written: Path, run: 
 
 def test_a_study_that_was_put_there_later_is_found(written: Path, run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "run")
-    (tmp_path / "run" / "frozen.json").write_text("{}")
+    (tmp_path / "run" / "evasion.json").write_text("{}")
     changed = Run.open(tmp_path / "run")
-    assert verify_pack(written, run=changed).problems == ("frozen.json: new since.",)
+    assert verify_pack(written, run=changed).problems == ("evasion.json: new since.",)
 
 
 def test_only_packs_are_replaced(run: Run, pack: Path, tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate import look_order
-from tests.golden.make_certificate_v1 import BROKEN, MODEL, SAMPLES, document, golden_ledger
+from tests.golden.make_certificate_v2 import BROKEN, MODEL, SAMPLES, document, golden_ledger
 
 from .conftest import write_rows
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "certificate-v1.json"
+GOLDEN = Path(__file__).parents[3] / "golden" / "certificate-v2.json"
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_a_whole_number_beyond_all_floats_is_told(whole: dict[str, Any]) -> None
         ("lists", 1, "attacks", 0, "failures"),
         ("lists", 1, "attacks", 0, "failed_at", 0),
         ("lists", 1, "union", "failed_at", 0),
-        ("lists", 0, "wrong", "failed_at", 8),
+        ("lists", 0, "wrong", "failed_at", 0),
         ("lists", 0, "n"),
     ],
 )
@@ -234,7 +234,7 @@ def test_files_that_are_no_certificate(tmp_path: Path, text: str, complaint: str
         (("family",), []),
         (("family", 0, "eps"), -1.0),
         (("more",), 1),
-        (("version",), 2),
+        (("version",), 3),
         (("calibration", "n"), 10**30),
         (("calibration", "n"), 10**9),
         (("calibration", "classes"), {"a": 80}),
@@ -342,7 +342,7 @@ def test_the_schema_knows_every_field(whole: dict[str, Any]) -> None:
 
 
 def test_bets_on_some_of_the_samples_say_so_and_hold(tmp_path: Path) -> None:
-    order = look_order([f"s{place}" for place in range(100)], 0)
+    order = look_order({f"s{place}": f"h{place}" for place in range(100)})
     seen = set(order[:80])
     letters = "".join("r" if f"s{place}" in seen else "." for place in range(100))
     ledger = write_rows(
@@ -357,10 +357,20 @@ def test_bets_on_some_of_the_samples_say_so_and_hold(tmp_path: Path) -> None:
 
 def test_notes_cannot_be_checked_without_the_run_and_it_says_so(whole: dict[str, Any]) -> None:
     found = verify_document(whole | {"notes": []})
-    assert any("notes cannot be checked without --run" in note for note in found.notes)
+    assert any("caveats, notes, flags and attacks' settings are taken as they stand" in note for note in found.notes)
+
+
+def test_a_caveat_that_follows_from_the_counts_cannot_be_struck(tmp_path: Path) -> None:
+    """A model that is wrong on most inputs: who holds the document alone sees that its caveat is gone."""
+    useless = write_rows(tmp_path, {MODEL: {"pgd@linf:0.1": "w" * 60 + "r" * 20}}, samples=SAMPLES)
+    honest = document(useless)
+    assert verify_document(honest).caveats == tuple(honest["claim"]["caveats"])
+    assert "wrong on most inputs without any attack (75 % of 80 samples)" in honest["claim"]["caveats"][0]
+    struck = honest | {"claim": honest["claim"] | {"caveats": []}}
+    assert any("claim.caveats" in problem for problem in verify_document(struck).problems)
 
 
 def test_an_alpha_chosen_after_a_look_claims_nothing_of_all_claims_together(ledger: Ledger) -> None:
-    found = assess_certificates(ledger, notes=[f"alpha = 0.2 is not the study's. {LATER}"])
+    found = assess_certificates(ledger, caveats=[f"alpha = 0.2 was chosen later. {LATER}"])
     assert not any("together are wrong" in sentence for sentence in certificate_words(found))
     assert any("together are wrong" in sentence for sentence in certificate_words(assess_certificates(ledger)))

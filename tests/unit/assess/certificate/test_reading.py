@@ -11,7 +11,7 @@ import pytest
 from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.calibration import read_calibration
 from advrisk.assess.certificate.reading import ModelRows, read_rows
-from advrisk.assess.certificate.settled import used_before
+from advrisk.assess.certificate.settled import caveats_of_samples
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.frozen import frozen_list, frozen_question, write_frozen
@@ -132,33 +132,44 @@ def test_attacks_that_never_ran_on_samples_to_calibrate(made: Make) -> None:
         only(ledger)
 
 
-def freeze(ledger: Ledger, arms: list[str], searched: Sequence[str] = (), *, others: bool = False) -> None:
-    """A question about one list beside the ledger, as a run writes it."""
+def freeze(ledger: Ledger, arms: list[str], searched: Sequence[str] = (), *, others: bool = False) -> Ledger:
+    """The ledger with a question about one list, as a run writes it."""
     rows = ledger.query("SELECT sample, hash FROM samples").to_pylist()
     samples = [(row["sample"], f"{row['hash']}{' of another' if others else ''}") for row in rows]
     one = frozen_list(("m", "linf", 0.1), {arm: f"m/{arm}" for arm in arms}, searched, samples)
-    asked = frozen_question([one], samples, alpha=0.1, zeta=0.05, method="exact", population=None)
-    write_frozen(ledger.path.parent, ledger, asked)
+    asked = frozen_question([one], samples, {"alpha": 0.1, "zeta": 0.05, "method": "exact", "population": None})
+    write_frozen(ledger, asked)
+    return ledger.reopened()
 
 
 def test_a_frozen_list_decides_which_attacks_count(made: Make) -> None:
     ledger = made(
         {"m": {PGD: "rr", FGSM: "rr", "nes,s=2@linf:0.1": "rr"}}, facts={"nes,s=2@linf:0.1": {"origin": "search"}}
     )
-    freeze(ledger, [PGD, "nes,s=2@linf:0.1"], ["nes,s=2@linf:0.1"])
+    ledger = freeze(ledger, [PGD, "nes,s=2@linf:0.1"], ["nes,s=2@linf:0.1"])
     assert [(one.arm, one.origin) for one in only(ledger).attacks] == [("nes,s=2@linf:0.1", "frozen"), (PGD, "study")]
-    assert used_before(ledger) == []
-    freeze(ledger, [PGD])
+    (caveat,) = caveats_of_samples(ledger)
+    assert f"met by attacks that no frozen question lists: {FGSM} against m." in caveat
+    ledger = freeze(ledger, [PGD])
     assert [one.arm for one in only(ledger).attacks] == [PGD]
-    assert "other attacks: m within linf 0.1" in used_before(ledger)[0]
-    freeze(ledger, [PGD, FGSM, "gone@linf:0.1"])
+    assert "other attacks: m within linf 0.1" in caveats_of_samples(ledger)[0]
+    ledger = freeze(ledger, [PGD, FGSM, "gone@linf:0.1"])
     with pytest.raises(RiskError, match=r"gone@linf:0\.1 against m was to be certified and is gone"):
+        only(ledger)
+
+
+@pytest.mark.parametrize("changed", [{"recipe": "m, other weights"}, {"repeats": 2}])
+def test_an_attack_that_is_another_than_the_frozen_one_is_refused(made: Make, changed: dict[str, object]) -> None:
+    """The model was exchanged, or the attack is tried more often, and nothing was frozen since."""
+    ledger = made({"m": {PGD: "rr"}}, facts={PGD: changed})
+    ledger = freeze(ledger, [PGD])
+    with pytest.raises(RiskError, match=r"pgd@linf:0\.1 against m is not what was frozen before the test"):
         only(ledger)
 
 
 def test_a_list_that_was_frozen_for_other_samples_is_refused(made: Make) -> None:
     ledger = made({"m": {PGD: "rr"}})
-    freeze(ledger, [PGD], others=True)
+    ledger = freeze(ledger, [PGD], others=True)
     with pytest.raises(RiskError, match="counts of different samples are not mixed"):
         only(ledger)
 

@@ -11,10 +11,11 @@ from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.figures import p_curves, risk_bars
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.certificate.sections import certificate_headlines, certificate_words, quantities, sections
+from advrisk.assess.certificate.words import rate
 from advrisk.core.numbers import size_text
 from advrisk.core.sections import Cell, Figure, Group, Table, Text, Value, every, headline_of, summary_of, without_twins
 from advrisk.render.terminal import print_sections
-from tests.golden.make_certificate_v1 import MODEL, golden_ledger
+from tests.golden.make_certificate_v2 import MODEL, golden_ledger
 
 from .conftest import write_rows
 
@@ -90,10 +91,21 @@ def test_a_model_has_the_colour_that_it_has_in_the_run(found: CertificateAssessm
     assert colour(("hardened", MODEL)) != colour(("another", "hardened", MODEL))
 
 
+def at_most(found: CertificateAssessment, model: str, norm: str, eps: float) -> str:
+    certificate = found.of(model).of(norm, eps).certificate
+    assert certificate is not None
+    assert certificate.wrong is not None
+    return f"at most {rate(certificate.wrong.certified_risk)} within {norm} {size_text(eps)}"
+
+
 def test_the_headline_says_who_is_certified(found: CertificateAssessment) -> None:
+    clean = {one.model: rate(one.clean_error.value) for one in found.models}
+    hardened = f"{at_most(found, 'hardened', 'linf', 0.02)}; clean error {clean['hardened']}"
+    plain = f"{at_most(found, MODEL, 'l2', 1.0)}, {at_most(found, MODEL, 'linf', 0.02)}; clean error {clean[MODEL]}"
     assert headline_of(tuple(sections(found))) == (
         f"At alpha = {100 * found.alpha:g} % and zeta = {100 * found.zeta:g} %, "
-        f"certified: hardened; certified in part: {MODEL}."
+        f"certified: hardened (incorrect, clean or attacked: {hardened}); "
+        f"certified in part: {MODEL} (incorrect, clean or attacked: {plain})."
     )
     alone = replace(found, models=(found.of(MODEL),))
     assert [headline_of(tuple(sections(alone)))] == certificate_headlines(alone)
@@ -120,13 +132,13 @@ def test_each_list_has_its_counts_and_what_they_certify(found: CertificateAssess
     for row, one in zip(table.rows, found.lists, strict=True):
         assert one.certificate is not None
         assert one.certificate.wrong is not None
-        tested = one.certificate.worst, one.certificate.union, one.certificate.wrong
+        tested = one.certificate.wrong, one.certificate.worst, one.certificate.union
+        wrong, worst, union = (test.count.failures for test in tested)
         assert row[:2] == (one.model, f"{one.norm} {size_text(one.eps)}")
         assert [bare(value) for value in row[2:]] == [
-            *(one.verdict, one.p, one.level),
-            *(test.count.failures for test in tested),
+            *(one.verdict, wrong, worst, one.p, one.level, union),
         ]
-        assert [value.beside for value in row[5:] if isinstance(value, Cell)] == [
+        assert [value.beside for value in row[3:] if isinstance(value, Cell)] == [
             (f"[≤ {100 * test.certified_risk:.3g} %]",) for test in tested
         ]
 
@@ -170,7 +182,7 @@ def test_everything_fits_the_terminal(tmp_path: Path, width: int, details: bool)
     lines = terminal(found, width, details=details).splitlines()
     assert max(map(len, lines)) <= width
     shown = flat(" ".join(lines))
-    for text in ("At alpha = 10 %", "0.0019", "What it would take", "30 [≤", "none"):
+    for text in ("At alpha = 10 %", "0.0019", "What it would take", "[≤", "none"):
         assert text in shown, text
 
 
@@ -186,7 +198,7 @@ def test_a_run_that_is_not_finished_shows_no_counts(found: CertificateAssessment
     one = replace(found.of(MODEL).lists[0], certificate=None, certified=False)
     pending = replace(found, models=(replace(found.of(MODEL), lists=(one,)),))
     table = tables(pending)["Each list of attacks, within one norm and eps"]
-    ((*_, verdict, p, _, worst, union, wrong),) = table.rows
+    ((*_, verdict, wrong, worst, p, _, union),) = table.rows
     assert verdict == Cell("not finished", (f"{one.look.n} of {one.n_total} samples",))
     assert (p, worst, union, wrong) == (None, None, None, None)
     (needed,) = [held for held in sections(pending) if isinstance(held, Text) and held.title == "What it would take"]
@@ -222,4 +234,6 @@ def test_quantities_are_the_clean_error_and_what_attacks_broke(found: Certificat
     assert numbers[f"certificate_clean_error.{MODEL}"] == found.of(MODEL).clean_error
     assert numbers[f"certificate_worst_attack.{MODEL}.linf.0.02"] == own.worst.risk
     assert numbers[f"certificate_any_attack.{MODEL}.linf.0.02"] == own.union.risk
-    assert len(numbers) == len(found.models) + 2 * len(found.lists)
+    assert own.wrong is not None
+    assert numbers[f"certificate_wrong.{MODEL}.linf.0.02"] == own.wrong.risk
+    assert len(numbers) == len(found.models) + 3 * len(found.lists)

@@ -1,17 +1,25 @@
 """What a certificate says where the same samples answered another question before."""
 
 import json
+import shutil
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from advrisk.api.certificates import asked_certificate, assess_run, certificate_doubts
-from advrisk.assess.certificate.settled import not_settled, used_before
-from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger
+from advrisk.api.certificates import assess_run, certificate_doubts
+from advrisk.assess.certificate.settled import (
+    caveats_of_samples,
+    notes_on_repetition,
+    question_settings,
+    stated_question,
+)
+from advrisk.core.digest import digest
+from advrisk.core.errors import LedgerError, RiskError
+from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.frozen import Key, asked_question, frozen_list, frozen_lists, frozen_question, write_frozen
 from advrisk.risk.certificate import smallest_n
-from advrisk.study import study_from
+from advrisk.study import StudySpec, study_from
 
 from .conftest import Make
 
@@ -29,17 +37,39 @@ def ledger(made: Make) -> Ledger:
     return made({"m": SIZES, "n": {"pgd@linf:0.1": "r" * 40}}, samples=samples)
 
 
-def ask(ledger: Ledger, without: Key | None = None, weights: str = "", first: int = 0, **changes: Any) -> None:
-    """Settle a question as a run does; `weights` are those of m, if they are others, `first` the first sample."""
-    rows = ledger.query("SELECT sample, hash FROM samples ORDER BY place").to_pylist()[first:]
+@pytest.fixture
+def sound(made: Make) -> Ledger:
+    """Two models that no attack breaks."""
+    samples = [{"label": place % 7 % 3} for place in range(100)]
+    return made({"m": dict.fromkeys(SIZES, "r" * 100), "n": {"pgd@linf:0.1": "r" * 100}}, samples=samples)
+
+
+def ask(
+    ledger: Ledger,
+    without: Key | None = None,
+    weights: str = "",
+    first: int = 0,
+    last: int | None = None,
+    tries: int = 1,
+    stated: dict[str, Any] | None = None,
+    **changes: Any,
+) -> None:
+    """Freeze a question as a run does; `weights` are those of m, if they are others, `first` the first sample."""
+    rows = ledger.query("SELECT sample, hash FROM samples ORDER BY place").to_pylist()[first:last]
     samples = [(row["sample"], row["hash"]) for row in rows]
     lists = [
-        frozen_list(key, {arm: f"{key[0]}/{arm}{weights if key[0] == 'm' else ''}" for arm in arms}, (), samples)
+        frozen_list(
+            key,
+            {arm: f"{key[0]}/{arm}{weights if key[0] == 'm' else ''}" for arm in arms},
+            (),
+            samples,
+            dict.fromkeys(arms, tries),
+        )
         for key, arms in LISTS.items()
         if key != without
     ]
     settings = {"alpha": 0.1, "zeta": 0.05, "method": "exact", "population": None} | changes
-    write_frozen(ledger.path.parent, ledger, frozen_question(lists, samples, **settings))
+    write_frozen(ledger.reopened(), frozen_question(lists, samples, settings, stated=stated or {}))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +81,7 @@ def ask(ledger: Ledger, without: Key | None = None, weights: str = "", first: in
             {"weights": ", others"},
             "another model of that name, or attacks that work otherwise: m within linf 0.1, m wi",
         ),
+        ({"tries": 3}, "attacks are tried more or less often: m within linf 0.1"),
         ({"zeta": 0.4}, "zeta was 0.05 and is 0.4"),
         ({"alpha": 0.3}, "alpha was 0.1 and is 0.3"),
         ({"method": "betting"}, "method was exact and is betting"),
@@ -60,54 +91,102 @@ def ask(ledger: Ledger, without: Key | None = None, weights: str = "", first: in
 )
 def test_whatever_is_changed_after_a_test_is_said(ledger: Ledger, changes: dict[str, Any], told: str) -> None:
     ask(ledger)
-    assert used_before(ledger) == []
+    assert caveats_of_samples(ledger.reopened()) == []
     ask(ledger, **changes)
-    (sentence,) = used_before(ledger)
+    (sentence,) = caveats_of_samples(ledger.reopened())
     assert told in sentence
     assert "take new samples, in a new folder" in sentence
 
 
 def test_the_way_back_is_a_change_too_and_the_same_question_is_none(ledger: Ledger) -> None:
     ask(ledger)
-    frozen_at = asked_question(ledger.path).frozen_at  # type: ignore[union-attr]
+    frozen_at = asked_question(ledger.reopened()).frozen_at  # type: ignore[union-attr]
     ask(ledger)
-    assert used_before(ledger) == []
+    ask(ledger, stated={"models": ["m", "n"]})  # the same in other words
+    assert caveats_of_samples(ledger.reopened()) == []
     ask(ledger, zeta=0.4)
     ask(ledger)
-    (sentence,) = used_before(ledger)
+    (sentence,) = caveats_of_samples(ledger.reopened())
     assert "zeta was 0.4 and is 0.05" in sentence
-    assert asked_question(ledger.path).frozen_at == frozen_at  # type: ignore[union-attr]
+    assert asked_question(ledger.reopened()).frozen_at == frozen_at  # type: ignore[union-attr]
+
+
+def rewritten(ledger: Ledger, change: Callable[[list[dict[str, str]]], None]) -> Ledger:
+    """The ledger after somebody changed its rows of questions, with digests that fit."""
+    rows = ledger.reopened().query("SELECT DISTINCT * FROM questions").to_pylist()
+    for path in list(ledger.path.rglob("questions.parquet")):
+        shutil.rmtree(path.parent)
+    change(rows)
+    columns = {name: [row[name] for row in rows] for name in ("question", "previous", "content")}
+    if rows:
+        ledger.reopened().append({"questions": table_from("questions", columns)})
+    return ledger.reopened()
+
+
+def drop_first(rows: list[dict[str, str]]) -> None:
+    rows.remove(next(row for row in rows if not row["previous"]))
+
+
+def lower_zeta(rows: list[dict[str, str]]) -> None:
+    for row in rows:
+        row["content"] = row["content"].replace('"zeta": 0.', '"zeta": 0.0')
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("change", "told"),
     [
-        ("eps", "0.1", r"questions\.0\.lists\.0\.eps"),
-        ("arms", None, r"lists\.0\.arms"),
-        ("model", 3, r"lists\.0\.model"),
+        (drop_first, "one is missing, or two took the place of the same one"),
+        (lower_zeta, "one was altered"),
+        (lambda rows: rows.append(rows[0] | {"question": "other"}), "one was altered|two took the place"),
+        (
+            lambda rows: rows.append({"question": None, "previous": None, "content": None}),
+            "one is missing, or two took",
+        ),
+        (list.clear, "samples to calibrate were met, but no question is frozen"),
     ],
 )
-def test_a_file_that_says_something_else_is_refused(ledger: Ledger, name: str, value: object, told: str) -> None:
+def test_questions_cannot_be_taken_out_or_changed(
+    ledger: Ledger, change: Callable[[list[dict[str, str]]], None], told: str
+) -> None:
     ask(ledger)
-    path = ledger.path.parent / "frozen.json"
-    content = json.loads(path.read_text())
-    content["questions"][0]["lists"][0][name] = value
-    path.write_text(json.dumps(content))
-    with pytest.raises(
-        LedgerError, match=rf"frozen\.json: cannot be read \(questions\.0\.lists\.0\.{name}: .*is not known any more"
-    ):
-        frozen_lists(ledger.path.parent)
-
-
-def test_other_samples_clear_the_note_in_the_same_folder(ledger: Ledger) -> None:
-    ask(ledger)
-    path = ledger.path.parent / "frozen.json"
-    content = json.loads(path.read_text())
-    content["questions"][0] |= {"contents": ["others"], "samples": "others"}
-    path.write_text(json.dumps(content | {"current": "gone"}))
     ask(ledger, zeta=0.4)
-    assert len(json.loads(path.read_text())["questions"]) == 2, "it is remembered"
-    assert used_before(ledger) == [], "and has no sample in common"
+    assert assess_run(ledger.reopened(), None, {}).models[0].caveats
+    with pytest.raises(
+        LedgerError, match=f"({told}).*which attacks were tested on these samples is not known any more"
+    ):
+        assess_run(rewritten(ledger, change), None, {})
+
+
+@pytest.mark.parametrize(("name", "value"), [("eps", "0.1"), ("arms", None), ("model", 3)])
+def test_a_question_that_cannot_be_read_is_refused(ledger: Ledger, name: str, value: object) -> None:
+    def change(rows: list[dict[str, str]]) -> None:
+        content = json.loads(rows[0]["content"])
+        content["question"]["lists"][0][name] = value
+        rows[0]["content"] = json.dumps(content)
+        rows[0]["question"] = digest([rows[0]["previous"], rows[0]["content"]])
+
+    ask(ledger)
+    with pytest.raises(LedgerError, match=rf"question\.lists\.0\.{name}: .*is not known any more"):
+        frozen_lists(rewritten(ledger, change))
+
+
+def test_cells_tell_of_a_question_that_was_trimmed_with_its_chain(ledger: Ledger) -> None:
+    """Whoever writes the whole chain anew leaves the cells behind that only the question before asked for."""
+    ask(ledger)
+    rewritten(ledger, list.clear)
+    ask(ledger, without=("n", "linf", 0.1))
+    (caveat,) = assess_run(ledger.reopened(), None, {}).models[0].caveats
+    assert "met by attacks that no frozen question lists: pgd@linf:0.1 against n." in caveat
+
+
+def test_other_samples_make_a_note_of_tests_that_were_tried(ledger: Ledger) -> None:
+    ask(ledger, last=20)
+    ask(ledger, first=20)
+    assert caveats_of_samples(ledger.reopened()) == []
+    (note,) = notes_on_repetition(ledger.reopened(), 0.05)
+    assert "Of 2 tests, some are wrong up to 10 % of the time" in note
+    ask(ledger, first=20)
+    assert len(notes_on_repetition(ledger.reopened(), 0.05)) == 1
 
 
 STUDY: dict[str, Any] = {
@@ -116,24 +195,74 @@ STUDY: dict[str, Any] = {
     "models": {"m": {"source": "demo", "name": "plain"}},
     "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.1}],
 }
+TWO: dict[str, Any] = STUDY | {
+    "models": {"m": {"source": "demo", "name": "plain"}, "n": {"source": "demo", "name": "hardened"}},
+    "arms": [{"attack": ["pgd", "square"], "norm": "linf", "eps": [0.1, 0.2]}, {"corruption": "fog"}],
+    "assess": {"certificate": {}},
+}
 
 
-def test_attacks_that_are_left_out_after_the_look_are_told(ledger: Ledger) -> None:
-    ask(ledger)
-    study = study_from(STUDY | {"assess": {"certificate": {}}})
-    assert asked_certificate(study, {"arms": None}) == (study.assess.certificate, [])
-    found = assess_run(ledger, study, {"arms": ["pgd@linf:0.1"]})
+def frozen_from(ledger: Ledger, study: StudySpec) -> None:
+    ask(ledger, **question_settings(study), stated=stated_question(study))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"assess": {"certificate": {"arms": ["square*"]}}}, r"arms was not said and is \[\"square\*\"\]"),
+        ({"assess": {"certificate": {"alpha": 0.2}}}, r"alpha was 0\.1 and is 0\.2"),
+        ({"assess": {"certificate": {"zeta": 0.4}}}, r"zeta was 0\.05 and is 0\.4"),
+        ({"assess": {"certificate": {"method": "betting"}}}, "method was exact and is betting"),
+        ({"assess": {"certificate": {"population": "as-sampled"}}}, "population was not said and is as-sampled"),
+        ({"assess": {}}, "does not ask for a certificate any more"),
+        (
+            {"arms": [{"attack": "square", "norm": "linf", "eps": [0.1, 0.2]}]},
+            r"arms without .*\"pgd\", \"square\".* and with",
+        ),
+        ({"arms": [{"attack": ["pgd", "square"], "norm": "linf", "eps": 0.1}]}, r"with .*\"eps\": \[0\.1\]"),
+        ({"models": {"m": STUDY["models"]["m"]}}, "models without n"),
+        ({"data": {"source": "digits", "evaluate": 10, "calibrate": 30}}, r"data\.calibrate was 40 and is 30"),
+        ({"data": {"source": "digits", "evaluate": 10, "calibrate": 40, "order": "file"}}, "order was shuffled and is"),
+        ({"seed": 8}, "seed was 0 and is 8"),
+        ({"success": "prediction"}, "success was label and is prediction"),
+        ({"search": [{"attack": "nes", "norm": "linf", "eps": 0.1}]}, 'search with .*"nes"'),
+    ],
+)
+def test_a_study_that_asks_anything_else_than_what_was_frozen_is_refused(
+    ledger: Ledger, changes: dict[str, Any], told: str
+) -> None:
+    frozen_from(ledger, study_from(TWO))
+    with pytest.raises(RiskError, match=told):
+        assess_run(ledger.reopened(), study_from(TWO | changes), {})
+
+
+def test_what_does_not_decide_may_change_and_without_a_study_the_frozen_question_stands(ledger: Ledger) -> None:
+    frozen_from(ledger, study_from(TWO | {"assess": {"certificate": {"zeta": 0.04}}}))
+    arms = [TWO["arms"][0], {"corruption": "rain"}]
+    same = TWO | {"name": "renamed", "arms": arms, "assess": {"certificate": {"zeta": 0.04}}}
+    for study in (study_from(same), None):
+        found = assess_run(ledger.reopened(), study, {})
+        assert (found.zeta, [one.caveats for one in found.models]) == (0.04, [(), ()])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"alpha": 0.3}, "alpha = 0.3 was chosen later; 0.1 was frozen before the test. "),
+        ({"zeta": 0.96}, "zeta = 0.96 was chosen later; 0.05 was frozen before the test. "),
+        ({"method": "hoeffding-bentkus"}, "method = hoeffding-bentkus was chosen later; exact was frozen"),
+        ({"arms": ["pgd@linf:0.1"]}, "Only attacks called pgd@linf:0.1 are counted here, and not all"),
+    ],
+)
+def test_whatever_is_chosen_after_the_test_is_a_caveat(sound: Ledger, given: dict[str, Any], told: str) -> None:
+    ask(sound)
+    plain = assess_run(sound.reopened(), None, {})
+    assert [(one.certified, one.caveats, one.verdict) for one in plain.models] == [(True, (), "certified")] * 2
+    found = assess_run(sound.reopened(), None, given)
     assert all(one.certified for one in found.lists)
-    assert "Only attacks called pgd@linf:0.1 are counted here, which the study does not say" in found.notes[0]
-
-
-def test_what_the_study_says_since_the_test_is_held_against_what_was_settled(ledger: Ledger) -> None:
-    ask(ledger)
-    study = study_from(STUDY | {"assess": {"certificate": {"zeta": 0.4}}})
-    found = assess_run(ledger, study, {})
-    assert "zeta = 0.4 is not what was settled before the test, which is 0.05." in found.notes
-    settings = {"alpha": 0.1, "zeta": 0.05, "method": "exact", "population": None}
-    assert not_settled(ledger, **settings) == []
+    for model in found.models:
+        assert (model.certified, model.verdict) == (False, "certified, with caveats")
+        assert model.caveats[0].startswith(told)
 
 
 @pytest.mark.parametrize(

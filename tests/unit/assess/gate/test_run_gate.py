@@ -288,7 +288,8 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
             eps=eps, norm="linf", certified=True, verdict="certified", pending=False, attacks=attacks
         )
 
-    lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")])
+    clean = SimpleNamespace(value=0.1)
+    lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")], caveats=(), clean_error=clean)
     told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists)
     monkeypatch.setattr(Run, "certificate", lambda self: told)
     loose, strict = (one(run.gate("certificate.m", strict_flags=given)) for given in (False, True))
@@ -297,6 +298,49 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
     assert "flags count" in strict.reason
     assert one(run.gate("certificate.m at 0.1", strict_flags=True)).verdict == "pass"
     assert one(run.gate("certificate.m at 0.3", strict_flags=True)).verdict == "undecided"
+
+
+def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = {"assess": {"certificate": {"alpha": 0.1, "zeta": 0.05}}, "data": DATA}
+    run = make_run({"m": {"pgd": STRONG}}, study=study)
+
+    def a_list(eps: float, bound: float, *, certified: bool = True, pending: bool = False) -> SimpleNamespace:
+        union = SimpleNamespace(certified_risk=bound)
+        certificate = SimpleNamespace(wrong=SimpleNamespace(certified_risk=bound + 0.5), union=union)
+        verdict = "certified" if certified else "not certified"
+        named = {"norm": "linf", "verdict": verdict, "pending": pending, "attacks": ()}
+        return SimpleNamespace(eps=eps, certified=certified, certificate=certificate, **named)
+
+    def told(*lists: SimpleNamespace, caveats: tuple[str, ...] = ()) -> None:
+        model = SimpleNamespace(lists=lists, caveats=caveats, clean_error=SimpleNamespace(value=0.9))
+        calibration = SimpleNamespace(n=200)
+        found = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda name: model, calibration=calibration)
+        monkeypatch.setattr(Run, "certificate", lambda self: found)
+
+    told(a_list(0.1, 0.05), a_list(0.3, 0.08), caveats=("zeta was chosen later.", "A second one."))
+    for text in ("certificate.m", "certified_broken.m <= 0.1", "certified_wrong.m at 0.1 <= 0.6"):
+        found = one(run.gate(text))
+        assert (found.verdict, found.reason, found.cautions[0]) == (
+            "undecided",
+            "zeta was chosen later.",
+            "A second one.",
+        )
+        assert "`with caveats` behind the requirement" in found.settle
+        allowed = one(run.gate(f"{text} with caveats"))
+        assert allowed.verdict == "pass"
+        assert allowed.cautions[:2] == ("zeta was chosen later.", "A second one.")
+        assert any("clean error 90 %" in caution for caution in allowed.cautions)
+    assert one(run.gate("certified_wrong.m <= 0.5 with caveats")).verdict == "fail", "a useless model"
+    assert one(run.gate("certified_broken.m <= 0.07")).verdict == "fail", "of all sizes the worst"
+    bound = one(run.gate("certified_broken.m at 0.1 <= 0.07 with caveats")).estimate
+    assert bound is not None
+    assert (bound.value, bound.low, bound.high, bound.level, bound.n) == (0.05, 0.05, 0.05, 0.95, 200)
+    told(a_list(0.1, 0.05), a_list(0.3, 0.08, certified=False, pending=True))
+    assert one(run.gate("certified_broken.m <= 0.1")).reason == "not finished (1 of 2 lists are)"
+    told(a_list(0.1, 0.05), a_list(0.3, 0.2, certified=False))
+    assert one(run.gate("certificate.m with caveats")).verdict == "fail"
 
 
 def test_sizes_are_shown_as_they_are_written(make_run: MakeRun) -> None:

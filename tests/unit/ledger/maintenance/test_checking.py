@@ -430,7 +430,7 @@ def test_manifests_tell_of_files_and_inputs(run: Path) -> None:
     assert sorted(Path(path).name for path in told["inputs"]) == ["c1.npz", "c2.npz", "g.npz"]
     for segment in segments(run):
         for file in segment.glob("*.parquet"):
-            assert pq.read_schema(file).metadata[b"advrisk.schema"] == b"6", "the layout of tables is as it was"
+            assert pq.read_schema(file).metadata[b"advrisk.schema"] == b"7", "the layout of tables is as it was"
 
 
 def test_nothing_is_drawn_into_what_is_printed(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

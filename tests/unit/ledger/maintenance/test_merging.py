@@ -16,6 +16,7 @@ import yaml
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, table_from
+from advrisk.ledger.frozen import frozen_list, frozen_lists, frozen_question, write_frozen
 from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
 from advrisk.ledger.maintenance import merging
 from advrisk.ledger.maintenance.checking import check
@@ -363,3 +364,24 @@ def test_of_a_folder_that_cannot_be_copied_one_error_is_told(
     with pytest.raises(LedgerError, match=r"both: cannot be written: \[Errno 28\] No space left on device: 0$"):
         merge_ledgers(one, other, out=tmp_path / "both")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
+
+
+def freeze(run: Path, zeta: float) -> None:
+    samples = [("s1", "h")]
+    one = frozen_list(("a", "linf", 0.1), {"push": "r"}, (), samples)
+    write_frozen(Ledger.open(run), frozen_question([one], samples, {"zeta": zeta}))
+
+
+def test_frozen_questions_go_with_the_cells_and_two_kinds_are_refused(
+    make: Callable[..., Path], tmp_path: Path
+) -> None:
+    one, other = make("one", "a"), make("other", "b")
+    freeze(other, 0.05)
+    merge_ledgers(one, other)
+    assert [found.key for found in frozen_lists(Ledger.open(one))] == [("a", "linf", 0.1)]
+    merge_ledgers(one, other)
+    assert Ledger.open(one).query("FROM questions").num_rows == 1, "not twice"
+    third = make("third", "c")
+    freeze(third, 0.01)
+    with pytest.raises(LedgerError, match=r"are to certify differs: .*; merge before certifying, or keep them apart"):
+        merge_ledgers(one, third)

@@ -121,5 +121,5 @@ def test_searches_and_lists_can_be_read(runs: tuple[Run, Run, Progress]) -> None
         ("one", "linf", 0.3, 3, 1),
         ("two", "linf", 0.3, 3, 1),
     ]
-    (question,) = json.loads((beside.folder / "frozen.json").read_text())["questions"]
-    assert [one["id"] for one in question["lists"]] == [one.id for one in lists]
+    (row,) = beside.query("SELECT content FROM questions").to_pylist()
+    assert [one["id"] for one in json.loads(row["content"])["question"]["lists"]] == [one.id for one in lists]

@@ -1,8 +1,9 @@
-"""A ledger that was begun with schema version 1 and resumed with versions 2 to 5, and then with the present one.
+"""A ledger that was begun with schema version 1 and resumed with versions 2 to 6, and then with the present one.
 
 The cells of version 1 know nothing of the shares in `TRUST`, and those of 1 and 2 not of `no_start`: they are null
 there. So are the causes of arms before version 4, the seconds that were spent before version 5, and the distances that
-the judge measured before version 6. Everything else is as it was, and rows of all versions answer one query.
+the judge measured before version 6. No question was frozen in the ledger before version 7. Everything else is as it
+was, and rows of all versions answer one query.
 """
 
 import shutil
@@ -15,7 +16,8 @@ import pytest
 
 from advrisk.assess.damage.distances import smallest_distances
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import TABLES, Ledger, table_from
+from advrisk.ledger import TABLES, Ledger
+from advrisk.ledger.frozen import frozen_list, frozen_lists, frozen_question, write_frozen
 from advrisk.ledger.tables import SCHEMA_VERSION
 
 HERE = Path(__file__).parent
@@ -74,25 +76,27 @@ def test_seconds_of_version_5_stand_beside_them() -> None:
     assert rows(ledger, "SELECT count(near_l0) + count(near_l2) + count(near_linf) FROM outcomes") == [(0,)]
 
 
-def test_measured_distances_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
+def test_measured_distances_of_version_6_stand_beside_them() -> None:
     """FAB keeps 0.04 on 000001 of `plain`; PGD, run again there, kept 0.08 and measured 0.02 on its way back."""
-    assert SCHEMA_VERSION == 6
-    shutil.copytree(HERE / "ledger-v5", tmp_path / "run")
-    ledger = Ledger.open(tmp_path / "run")
-    before = smallest_distances(ledger, norm="linf", arms=[FAB, PGD]).by_model["plain"]
-    cell = rows(ledger, f"SELECT cell FROM cells WHERE model = 'plain' AND arm = '{PGD}' AND repeat = 0")[0][0]
-    old = ledger.query(f"SELECT * FROM outcomes WHERE cell = '{cell}' ORDER BY sample").to_pylist()
-    measured = [{**row, "near_linf": 0.02 if row["sample"] == SAMPLES[0] else row["d_linf"]} for row in old]
-    measured[0] |= {"outcome": "success", "d_linf": 0.08}
-    again = ledger.query(f"SELECT * FROM cells WHERE cell = '{cell}'").to_pylist()
-    tables = {"cells": again, "outcomes": measured}
-    ledger.append(
-        {name: table_from(name, {key: [row[key] for row in own] for key in own[0]}) for name, own in tables.items()}
-    )
-    ledger = Ledger.open(tmp_path / "run")
+    before = smallest_distances(Ledger.open(HERE / "ledger-v5"), norm="linf", arms=[FAB, PGD]).by_model["plain"]
+    ledger = Ledger.open(HERE / "ledger-v6")
     assert set(versions(ledger)) == {b"1", b"2", b"3", b"4", b"5", b"6"}
     after = smallest_distances(ledger, norm="linf", arms=[FAB, PGD]).by_model["plain"]
     assert after.tolist() == [0.02, *before.tolist()[1:]]
+
+
+def test_questions_of_the_present_version_stand_beside_them(tmp_path: Path) -> None:
+    assert SCHEMA_VERSION == 7
+    shutil.copytree(HERE / "ledger-v6", tmp_path / "run")
+    ledger = Ledger.open(tmp_path / "run")
+    assert frozen_lists(ledger) == []
+    question = frozen_question(
+        [frozen_list(("plain", "linf", 0.1), {PGD: "r-pgd"}, (), [("a", "b")])], [("a", "b")], {}
+    )
+    write_frozen(ledger, question)
+    ledger = Ledger.open(tmp_path / "run")
+    assert set(versions(ledger)) == {b"1", b"2", b"3", b"4", b"5", b"6", b"7"}
+    assert [one.key for one in frozen_lists(ledger)] == [("plain", "linf", 0.1)]
 
 
 def test_a_ledger_of_version_1_alone_has_nulls_where_version_2_has_shares() -> None:
@@ -111,7 +115,7 @@ def test_every_table_has_its_columns(mixed: Ledger, table: str) -> None:
     for ledger in (mixed, Ledger.open(OLD)):
         found = ledger.query(f"SELECT * FROM {table}")
         assert set(found.column_names) == set(TABLES[table].names)
-        assert (found.num_rows > 0) == (table != "measures")  # which version 4 brought
+        assert (found.num_rows > 0) == (table not in ("measures", "questions"))  # of versions 4 and 7
 
 
 def test_cells_of_both_versions_answer_one_query(mixed: Ledger) -> None:

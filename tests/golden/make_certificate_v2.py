@@ -1,7 +1,7 @@
-"""Makes certificate-v1.json: the document of a certificate as version 1 has it, from hand-made rows.
+"""Makes certificate-v2.json: the document of a certificate as version 2 has it, from hand-made rows.
 
-Run it only to make a new version, under a new name: `python -m tests.golden.make_certificate_v1`. What is written stays
-readable and verifiable by every later program.
+Run it only to make a new version, under a new name: `python -m tests.golden.make_certificate_v2`. A document is
+verified by programs that write its version; others say so.
 """
 
 import json
@@ -46,4 +46,4 @@ def document(ledger: Ledger, model: str = MODEL, **given: Any) -> dict[str, Any]
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         text = json.dumps(document(golden_ledger(Path(folder))), indent=1, ensure_ascii=False)
-    Path(__file__).with_name("certificate-v1.json").write_text(text + "\n", encoding="utf-8")
+    Path(__file__).with_name("certificate-v2.json").write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,214 @@
+"""What an operator might try who wants a certificate at any price, and what readers are shown of it."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from torch import Tensor
+
+from advrisk import Run, Study
+from advrisk.parts.models.small import SmallCnn
+
+from .conftest import Command, study_of
+
+WEAK, STRONG = "square-linf-0.3-ace,max_queries=2", "pgd-linf-0.3-ace,steps=5"
+
+
+class Useless(SmallCnn):
+    """Names the class after the one that it sees: wrong nearly always, and hardly ever made so by an attack."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).roll(1, dims=1)
+
+
+class Silent(SmallCnn):
+    """Answers NaN where one pixel is white, which no noise makes it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        white = x[:, :, 2, 4] == 1
+        return super().forward(x).masked_fill(white, torch.nan)
+
+
+def content_of(nets: Path, **changes: Any) -> dict[str, Any]:
+    """One model, an attack that breaks most and one that breaks little, tested on 90 samples."""
+    content = study_of(nets)
+    content |= {
+        "data": {"source": "digits", "evaluate": 16, "calibrate": 90},
+        "models": {"plain": content["models"]["plain"] | {"expect_accuracy": 0}},
+        "arms": [
+            {"attack": "pgd", "norm": "linf", "eps": 0.3, "steps": 5, "name": "strong"},
+            {"attack": "square", "norm": "linf", "eps": 0.3, "max_queries": 2, "name": "weak"},
+        ],
+        "shard": 90,
+        "assess": {"certificate": {"alpha": 0.3, "zeta": 0.05}},
+    }
+    return content | changes
+
+
+@pytest.fixture(scope="module")
+def finished(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("operator") / "run"
+    Study.from_dict(content_of(nets)).run(folder, workers=0)
+    return folder
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Run:
+    shutil.copytree(finished, tmp_path / "run")
+    return Run.open(tmp_path / "run")
+
+
+def shorten(folder: Path) -> None:
+    """Take the attack that broke the model off the list that is to be certified."""
+    path = folder / "study.yaml"
+    study = yaml.safe_load(path.read_text())
+    study["assess"]["certificate"]["arms"] = ["weak"]
+    path.write_text(yaml.safe_dump(study))
+
+
+def joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_shortened_list_is_refused_wherever_it_is_asked_for(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    honest = advrisk("certify", "run", "--out", "before")
+    assert (honest.returncode, "not certified: within linf 0.3" in joined(honest.stdout)) == (1, True)
+    shorten(run.folder)
+    for words in (("certify", "run"), ("show", "certificate", "run")):
+        done = advrisk(*words)
+        assert done.returncode == 2
+        assert 'assess.certificate.arms was not said and is ["weak"]' in joined(done.stderr)
+    done = advrisk("gate", "run", "--require", "certificate.plain")
+    assert (done.returncode, "does not ask what was frozen" in joined(done.stdout)) == (4, True)
+    done = advrisk("verify", "before/plain.json", "--run", "run")
+    assert (done.returncode, "does not ask what was frozen" in joined(done.stdout)) == (1, True)
+    done = advrisk("evidence", "run", "--out", "pack")
+    index = json.loads((tmp_path / "pack/index.json").read_text())
+    assert "does not ask what was frozen" in json.dumps(index)
+    assert not (tmp_path / "pack/certificates").exists()
+
+
+def test_a_shortened_list_that_is_run_again_is_certified_with_the_caveat_everywhere(
+    nets: Path, run: Run, advrisk: Command, tmp_path: Path
+) -> None:
+    asked = {"alpha": 0.3, "zeta": 0.05, "arms": ["weak"]}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(content_of(nets, assess={"certificate": asked})))
+    done = advrisk("run", "study.yaml", "--out", "run", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    caveat = "Samples to calibrate were met before by another question"
+
+    done = advrisk("certify", "run", "--out", "out", "--json")
+    (written,) = json.loads(done.stdout)
+    assert (done.returncode, written["certified"]) == (4, False)
+    assert caveat in written["caveats"][0]
+    assert "other attacks: plain within linf 0.3" in written["caveats"][0]
+    assert "certified, with caveats" in written["headline"]
+    page = (tmp_path / "out/plain.html").read_text()
+    assert "Certified, with caveats" in page
+    assert caveat in page
+
+    said = joined(advrisk("show", "certificate", "run").stdout)
+    assert caveat in said
+    assert json.loads(advrisk("show", "certificate", "run", "--json").stdout)["models"][0]["caveats"]
+
+    done = advrisk("gate", "run", "--require", "certificate.plain", "--json")
+    (one,) = json.loads(done.stdout)["results"]
+    assert (done.returncode, one["verdict"], caveat in one["reason"]) == (4, "undecided", True)
+    done = advrisk("gate", "run", "--require", "certificate.plain with caveats", "--json")
+    (one,) = json.loads(done.stdout)["results"]
+    assert (done.returncode, one["verdict"]) == (0, "pass")
+    assert any(caveat in caution for caution in one["cautions"])
+
+    done = advrisk("verify", "out/plain.json", "--run", "run")
+    said = joined(done.stdout)
+    assert done.returncode == 0
+    assert "Nothing is wrong" not in said
+    assert f"Caveat: {caveat}" in said
+    assert "(alpha = 30 %, zeta = 5 %, method exact, 90 samples)" in said
+    assert "clean error" in said
+    found = json.loads(advrisk("verify", "out/plain.json", "--run", "run", "--json").stdout)
+    assert (found["holds"], caveat in found["caveats"][0], "zeta = 5 %" in found["says"]) == (True, True, True)
+
+    assert advrisk("evidence", "run", "--out", "pack").returncode == 0
+    index = (tmp_path / "pack/index.json").read_text()
+    assert caveat in index
+    done = advrisk("verify", "pack", "--run", "run")
+    assert (done.returncode, f"Caveat: certificates/plain.json: {caveat}" in joined(done.stdout)) == (0, True)
+
+
+def test_a_level_that_is_chosen_after_the_test_is_a_caveat(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    done = advrisk("certify", "run", "--zeta", "0.96", "--alpha", "0.99", "--out", "out")
+    assert done.returncode == 4
+    assert "Caveat: zeta = 0.96 was chosen later; 0.05 was frozen before the test." in joined(done.stdout)
+    done = advrisk("verify", "out/plain.json", "--run", "run")
+    assert done.returncode == 0
+    assert "zeta = 96 %" in joined(done.stdout)
+    assert "Caveat: zeta = 0.96 was chosen later" in joined(done.stdout)
+    content = json.loads((tmp_path / "out/plain.json").read_text())
+    content["claim"]["caveats"] = []
+    (tmp_path / "bare.json").write_text(json.dumps(content))
+    assert advrisk("verify", "bare.json", "--run", "run").returncode == 1
+
+
+def test_each_attack_has_a_claim_of_its_own(run: Run) -> None:
+    found = run.certificate()
+    (one,) = found.lists
+    assert not one.certified
+    claims = {claim.attack.partition(",")[0]: claim for claim in found.claims}
+    assert (claims["square"].largest, claims["square"].together) == (0.3, 0.3)
+    assert (claims["pgd"].largest, claims["pgd"].together) == (None, None)
+    assert one.certificate is not None
+    p = {test.name: test.p for test in one.certificate.arms}
+    assert (claims["square"].p, claims["pgd"].p) == ((p["weak"],), (p["strong"],))
+
+
+def other_model(nets: Path, tmp_path: Path, name: str) -> Run:
+    content = content_of(nets)
+    content["models"]["plain"]["factory"] = f"{__name__}:{name}"
+    content["arms"] = content["arms"][1:]
+    Study.from_dict(content).run(tmp_path / name, workers=0)
+    return Run.open(tmp_path / name)
+
+
+def test_a_useless_model_is_shown_as_such_and_gates_can_refuse_it(nets: Path, tmp_path: Path, advrisk: Command) -> None:
+    run = other_model(nets, tmp_path, "Useless")
+    found = run.certificate().of("plain")
+    assert found.clean_error.value > 0.9
+    assert (found.lists[0].certified, found.certified, found.verdict) == (True, False, "certified, with caveats")
+    done = advrisk("certify", "Useless")
+    said = joined(done.stdout)
+    assert done.returncode == 4
+    assert said.startswith("plain is wrong on at most 100 % of inputs within linf 0.3, clean or attacked (clean error ")
+    assert "Caveat: It is wrong on most inputs without any attack" in said
+    for requirement, code in (
+        ("certificate.plain", 4),
+        ("certified_broken.plain <= 0.3", 4),
+        ("certified_broken.plain <= 0.3 with caveats", 0),
+        ("certified_wrong.plain <= 0.3 with caveats", 1),
+    ):
+        assert advrisk("gate", "Useless", "--require", requirement).returncode == code, requirement
+
+
+def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(nets: Path, tmp_path: Path) -> None:
+    run = other_model(nets, tmp_path, "Silent")
+    rows = run.query(
+        "SELECT message::VARCHAR AS message, count(*) AS n FROM outcomes JOIN samples USING (sample) "
+        "WHERE split = 'calibrate' AND kind = 'attack' AND outcome = 'error' GROUP BY ALL"
+    ).to_pylist()
+    errors = {row["message"]: row["n"] for row in rows}
+    attacked, clean = "the model answered with a number that", "the model answered the clean input with a number that"
+    assert set(errors) == {f"{attacked} is not finite", f"{clean} is not finite"}
+    found = run.certificate()
+    (one,) = found.lists
+    assert one.attacks[0].untold == errors[f"{attacked} is not finite"]
+    assert one.attacks[0].failures > one.attacks[0].untold
+    assert one.certificate is not None
+    assert one.certificate.wrong is not None
+    assert one.certificate.wrong.count.failures >= sum(errors.values()), "a clean answer that is none is not right"
+    (note,) = [note for note in found.notes if note.startswith("Rows of attacks that ended with an error")]
+    assert all(f"{n}: {message}" in note for message, n in errors.items())
+    assert f"{one.attacks[0].untold} count as failures; the rest were incorrect or unanswered when clean" in note
