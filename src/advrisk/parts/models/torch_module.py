@@ -168,7 +168,7 @@ def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
             f"factory {factory!r}: {error}; the folder of the study or recipe file and Python's path are searched"
         ) from None
     except Exception as error:  # the user's code
-        raise ModelError(f"factory {factory!r}: {place} cannot be imported: {_told(error)}") from error
+        raise ModelError(f"factory {factory!r}: {place} cannot be imported: {_described(error)}") from error
     if not hasattr(imported, name):
         raise ModelError(f"factory {factory!r}: {place} has no {name!r}; {did_you_mean(name, vars(imported))}")
     make = getattr(imported, name)
@@ -182,7 +182,7 @@ def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
         try:
             module = make(**args)
         except Exception as error:  # the user's code
-            raise ModelError(f"factory {factory!r} failed with args {dict(args)}: {_told(error)}") from error
+            raise ModelError(f"factory {factory!r} failed with args {dict(args)}: {_described(error)}") from error
     if not isinstance(module, nn.Module):
         raise ModelError(f"factory {factory!r} returned {type(module).__name__}, a torch.nn.Module is needed")
     return module
@@ -274,7 +274,7 @@ def _plain(tensor: Tensor) -> Any:
         return tensor.float().numpy()
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     """The error of foreign code in one line; its type, where that says more than the message."""
     plain = isinstance(error, TypeError | ValueError | RuntimeError) and not isinstance(error, NotImplementedError)
     return _first_line(error) if plain else f"{type(error).__name__}: {_first_line(error)}"
