@@ -17,6 +17,7 @@ import numpy as np
 
 from tests.fuzz.loader import Loader, written
 from tests.fuzz.mutations import BYTES, TEXT, in_archive, in_json
+from tests.stamps import restamp
 
 _JSON = (in_json, in_json, in_json, *TEXT)
 _DELETED = "inputs/cells/00/gone.npz"
@@ -106,6 +107,7 @@ def packed_segment(folder: Path) -> Loader:
     ground, storage, caches = _Ground(folder), folder / "storage", folder / "caches"
     segments = sorted((ground.run / "ledger" / "segments").iterdir())
     (storage / "ledger" / "segments").mkdir(parents=True)
+    shutil.copyfile(ground.run / "ledger" / "history.jsonl", storage / "ledger" / "history.jsonl")
     places = [storage / "ledger" / "segments" / f"{segment.name}.zip" for segment in segments]
     seeds = [_packed(segment) for segment in segments]
     for path, content in zip(places, seeds, strict=True):
@@ -153,7 +155,7 @@ def manifest(folder: Path) -> Loader:
 
 def replaces(folder: Path) -> Loader:
     """`replaces.json`, in a segment whose manifest agrees with it."""
-    from advrisk.ledger.manifest import Manifest, manifest_text, read_manifest, read_replaces, stamp_file
+    from advrisk.ledger.manifest import read_replaces
     from advrisk.ledger.segments import segment_folders
 
     ground = _Ground(folder)
@@ -161,10 +163,7 @@ def replaces(folder: Path) -> Loader:
 
     def load(content: bytes, _: int) -> object:
         ground.fresh()
-        told = read_manifest(written(path, content).parent)
-        assert told is not None
-        files = {**told.files, path.name: stamp_file(path)}
-        (path.parent / "segment.json").write_text(manifest_text(Manifest(files, told.inputs)), encoding="utf-8")
+        restamp(written(path, content).parent)
         try:
             read_replaces(path.parent)
             segment_folders(ground.run / "ledger")
@@ -173,6 +172,26 @@ def replaces(folder: Path) -> Loader:
         return None
 
     return Loader([path.read_bytes()], _JSON, load)
+
+
+def history(folder: Path) -> Loader:
+    """`ledger/history.jsonl`."""
+    from advrisk.ledger import Ledger
+    from advrisk.ledger.history import read_history
+
+    ground = _Ground(folder)
+    path = ground.one("history.jsonl")
+
+    def load(content: bytes, _: int) -> object:
+        ground.fresh()
+        read_history(written(path, content).parent)
+        try:
+            Ledger.open(ground.run).outcomes()
+        finally:
+            ground.care()
+        return None
+
+    return Loader([path.read_bytes()], (in_json, *BYTES), load)
 
 
 def deleted(folder: Path) -> Loader:
@@ -255,6 +274,7 @@ LOADERS: dict[str, Callable[[Path], Loader]] = {
     "packed-segment": packed_segment,
     "manifest": manifest,
     "replaces": replaces,
+    "history": history,
     "deleted": deleted,
     "care": care,
     "looks": looks,

@@ -301,7 +301,7 @@ def evidence_pack(folder: Path) -> Loader:
 
 # A whole run is checked, repaired, compacted or fetched for each file: they get a tenth of the files.
 LARGE = ("csv-outcomes", "csv-scores", "segment", "evidence-pack", "looks", "searches")  # ten milliseconds a file
-THOROUGH = ("care", "manifest", "replaces", "deleted", "packed-segment")
+THOROUGH = ("care", "manifest", "replaces", "history", "deleted", "packed-segment")
 
 
 def n_files(loader: str) -> int:

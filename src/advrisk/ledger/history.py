@@ -20,7 +20,7 @@ from pathlib import Path
 from advrisk.core.digest import digest_bytes
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, whole_file
-from advrisk.core.shortage import refuse_shortage
+from advrisk.core.shortage import ShortageError, refuse_shortage
 from advrisk.ledger.manifest import ADVICE, SEGMENT_NAME, Manifest
 
 FILE = "history.jsonl"
@@ -88,6 +88,8 @@ def settle(ledger: Path, sound: Mapping[str, Manifest | None]) -> None:
     """Let a history require no other segments than these, which are sound; only a repair may do this."""
     try:
         history = read_history(ledger)
+    except ShortageError:
+        raise
     except LedgerError:
         history = History()  # what cannot be read is written anew
     removed = sorted(history.required - sound.keys())

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from advrisk.assess.certificate.verification import Verification
+from advrisk.core.containment import Containment
 from advrisk.core.errors import RunError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.engine import Model
@@ -69,7 +70,8 @@ def examine_deployed(
     study: StudySpec, name: str, certified: str, *, file: Path | None = None, ledger: Ledger | None = None
 ) -> DeployedModel:
     """Load the model `name` of a study, or the same with another file of weights, and compare it."""
-    material = load_material(_only(study, name, file), REGISTRIES, device=local_device(study, DEFAULTS))
+    device = local_device(study, DEFAULTS)
+    material = load_material(_only(study, name, file), REGISTRIES, device=device, containment=Containment())
     model = material.models[name]
     if ledger is None:
         return DeployedModel(name, model.digest, certified)
