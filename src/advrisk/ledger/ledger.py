@@ -286,13 +286,19 @@ def quiet_connection(memory_mb: int = _MEMORY_MB, *, n_segments: int = 0) -> "Du
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
     connection.execute(f"SET memory_limit = '{memory_mb}MB'")
-    connection.execute("SET temp_directory = $folder", {"folder": str(_spill_folder())})
+    connection.execute("SET temp_directory = $folder", {"folder": _spill_folder()})
     return connection
 
 
-def _spill_folder() -> Path:
-    """A folder for what does not fit into memory: DuckDB makes it once it is needed, and deletes it when it closes."""
-    return Path(tempfile.gettempdir(), f"{_spill_prefix()}{uuid.uuid4().hex}")
+def _spill_folder() -> str:
+    """A folder for what does not fit into memory: DuckDB makes it once it is needed, and deletes it when it closes.
+
+    Empty, so that everything stays in memory, where no folder for temporary files can be written to: a full disk.
+    """
+    try:
+        return str(Path(tempfile.gettempdir(), f"{_spill_prefix()}{uuid.uuid4().hex}"))
+    except FileNotFoundError:
+        return ""
 
 
 @cache

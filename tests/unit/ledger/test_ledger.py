@@ -203,6 +203,15 @@ def test_what_does_not_fit_into_memory_goes_to_a_folder_that_is_gone_afterwards(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_disk_without_room_for_temporary_files_can_be_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", full)
+    with quiet_connection() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_a_process_that_ends_with_its_database_open_leaves_nothing(tmp_path: Path) -> None:
     program = (
         "from advrisk.ledger.ledger import quiet_connection\n"
