@@ -182,7 +182,8 @@ def test_who_follows_the_advice_is_covered(name: str) -> None:
     as_it_is, advised, doubts = coverage(WRONG[name], 100, seed=4)
     assert advised >= as_it_is
     assert advised >= 1 - most_misses(100, 0.07) / 100
-    assert name.endswith(" 60") or (doubts >= 0.95 and as_it_is < LEAST)
+    assert name.endswith(" 60") or doubts >= 0.95
+    assert name != "plateaus, fit_bayesian, 300" or as_it_is < LEAST
 
 
 def test_thirty_answers_at_informative_sizes_give_a_useful_curve() -> None:

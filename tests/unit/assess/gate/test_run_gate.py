@@ -97,7 +97,9 @@ def test_relative_damage_is_compared_and_never_held_against_a_number(run: Run) -
 
 def test_relative_damage_passes_nothing_that_robust_accuracy_contradicts(make_run: MakeRun) -> None:
     """One model broken everywhere at eps, one on half: equal distances make the first look better."""
-    run = make_run({"broken": {"pgd": [0.0] * 4 + [0.3] * 36}, "partly": {"pgd": [0.0] * 14 + [0.3] * 16 + [inf] * 10}})
+    run = make_run(
+        {"broken": {"pgd": [0.0] * 16 + [0.3] * 144}, "partly": {"pgd": [0.0] * 56 + [0.3] * 64 + [inf] * 40}}
+    )
     found = run.gate(["damage.broken <= damage.partly", "damage.partly <= damage.broken"])
     assert [result.verdict for result in found.results] == ["undecided", "undecided"]
     for result in found.results:
