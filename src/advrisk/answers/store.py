@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter, ValidationError
 
 from advrisk.answers import tables
 from advrisk.answers.records import (
@@ -334,7 +335,17 @@ def _setting(connection: sa.Connection, name: str) -> str | None:
 
 def _settings(connection: sa.Connection) -> LabellingSettings | None:
     text = _setting(connection, "settings")
-    return None if text is None else LabellingSettings(**json.loads(text))
+    if text is None:
+        return None
+    try:
+        return TypeAdapter(LabellingSettings).validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = connection.engine.url.render_as_string(hide_password=True)
+        raise LedgerError(
+            f"{place}: the settings of its answers cannot be read ({'.'.join(map(str, first['loc']))}: {first['msg']}); "
+            "name another database with --answers"
+        ) from None
 
 
 def _put_setting(connection: sa.Connection, name: str, value: str) -> None:

@@ -26,7 +26,7 @@ from advrisk.answers.records import (
     read_answers,
     undetected,
 )
-from advrisk.answers.store import AnswerStore
+from advrisk.answers.store import AnswerStore, _put_setting
 from advrisk.answers.tables import revoked
 from advrisk.core.errors import LedgerError
 
@@ -355,6 +355,16 @@ def test_a_newer_version_is_refused(store: AnswerStore, url: str) -> None:
         connection.execute(settings.update().where(settings.c.name == "version").values(value="99"))
     with pytest.raises(LedgerError, match="version 99, and this program knows version 1"):
         AnswerStore.open(url)
+
+
+@pytest.mark.parametrize(
+    "value", ["{", "[]", '{"run": 3}', '{"run": "r", "norm": "l7", "design": "same", "seconds": -1}']
+)
+def test_settings_that_no_server_wrote_are_refused(store: AnswerStore, url: str, value: str) -> None:
+    with store._writing() as connection:
+        _put_setting(connection, "settings", value)
+    with pytest.raises(LedgerError, match="the settings of its answers cannot be read"):
+        store.settings()
 
 
 # SQLite only
