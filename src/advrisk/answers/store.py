@@ -341,10 +341,10 @@ def _settings(connection: sa.Connection) -> LabellingSettings | None:
         return TypeAdapter(LabellingSettings).validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = connection.engine.url.render_as_string(hide_password=True)
+        place, field = connection.engine.url.render_as_string(hide_password=True), ".".join(map(str, first["loc"]))
         raise LedgerError(
-            f"{place}: the settings of its answers cannot be read ({'.'.join(map(str, first['loc']))}: {first['msg']}); "
-            "name another database with --answers"
+            f"{place}: the settings of its answers cannot be read ({field}: {first['msg']}); name another database "
+            "with --answers"
         ) from None
 
 
