@@ -8,21 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from advrisk.assess.certificate.assessment import assess_certificates, too_small
+from advrisk.assess.certificate.assessment import too_small
 from advrisk.assess.certificate.document import Order, certificate_document, parsed
-from advrisk.assess.certificate.promises import with_searches
-from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
-from advrisk.assess.certificate.settled import not_settled
+from advrisk.assess.certificate.question import assess_run
+from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
 from advrisk.assess.certificate.signature import read_private_key, signed
 from advrisk.assess.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
-from advrisk.assess.certificate.words import LATER
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import refuse_lost
-from advrisk.ledger.searches import fruitless_words, read_searches
 from advrisk.plan import (
     ModelCard,
     certified_arms,
@@ -33,9 +29,8 @@ from advrisk.plan import (
     names_of,
 )
 from advrisk.report.certificate_page import certificate_page
-from advrisk.risk.certificate.counts import check_rate
 from advrisk.risk.certificate.planning import smallest_n
-from advrisk.study import CertificateSpec, Source, StudySpec, validated
+from advrisk.study import StudySpec
 
 FOLDER = "certificates"  # of a run
 
@@ -49,34 +44,6 @@ class WrittenCertificate:
     document: Path
     page: Path
     content: Mapping[str, Any]
-
-
-def asked_certificate(study: StudySpec | None, given: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
-    """The study's question with what was given instead, and notes on what that changes."""
-    base = (study.assess.certificate if study else None) or CertificateSpec()
-    changed = {name: value for name, value in given.items() if value is not None}
-    for name in ("alpha", "zeta"):
-        if name in changed:
-            check_rate(name, changed[name])
-    asked = validated(CertificateSpec, base.model_dump() | changed, Source())
-    stated = study is not None and study.assess.certificate is not None
-    notes = [
-        f"{name} = {getattr(asked, name)} is not the study's, which says {getattr(base, name)}."
-        + (
-            f" {LATER}"
-            if name == "alpha"
-            else " It must have been settled before the samples to calibrate were looked at."
-        )
-        for name in ("alpha", "zeta", "method")
-        if stated and getattr(asked, name) != getattr(base, name)
-    ]
-    if stated and asked.arms != base.arms:
-        named = ", ".join(asked.arms or ())
-        notes.append(
-            f"Only attacks called {named} are counted here, which the study does not say. Chosen after a look at what "
-            "they broke, nothing is guaranteed: this is no certificate of the list that was frozen."
-        )
-    return asked, notes
 
 
 def certificate_doubts(study: StudySpec) -> list[str]:
@@ -102,37 +69,6 @@ def _n_sequences(study: StudySpec) -> int:
     arms = expand_arms(study, REGISTRIES, names_of(expand_detectors(study, REGISTRIES, examples="")))
     searches = expand_searches(study, REGISTRIES, [ModelCard("any", "", "gradients", 0)])
     return len(assessed) * len({arm.norm for arm in certified_arms(study, arms)} | {one.arm.norm for one in searches})
-
-
-def assess_run(
-    ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
-) -> CertificateAssessment:
-    """Every list of a run, as its study asks."""
-    refuse_lost(ledger)
-    asked, notes = asked_certificate(study, given)
-    base, _ = asked_certificate(study, {})
-    settings = base.model_dump(include={"alpha", "zeta", "method", "population"})
-    found = assess_certificates(
-        ledger,
-        alpha=asked.alpha,
-        zeta=asked.zeta,
-        method=asked.method,
-        models=models,
-        arms=asked.arms,
-        population=asked.population,
-        seed=study.seed if study else 0,
-        notes=[*notes, *not_settled(ledger, **settings), *_fruitless(ledger)],
-    )
-    stated = asked.search_guarantee
-    return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
-
-
-def _fruitless(ledger: Ledger) -> list[str]:
-    """A note where searches found nothing: what they froze was not chosen for what it does."""
-    searches = [one for one in read_searches(ledger) if one.fruitless]
-    if not searches:
-        return []
-    return [f"{', '.join(one.label for one in searches)}: {fruitless_words(searches)}"]
 
 
 def write_certificates(

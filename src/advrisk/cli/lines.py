@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from advrisk.assess.built_in import QUESTIONS
+from advrisk.assess.protocol import finding_of
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
@@ -40,7 +40,7 @@ def show_finding(
         state = run.status()
         if not state.done:
             indented(Console(), unfinished_words(state.so_far), by=0)
-        sections = list(QUESTIONS[name].of_one(found))
+        sections = finding_of(name, found).sections
         print_sections(sections, details=details)
         if not details and has_more(sections):
             indented(Console(), "· --details shows every table and column.", by=0)

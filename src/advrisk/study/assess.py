@@ -90,6 +90,20 @@ class DamageSpec(Strict):
         return self
 
 
+class ConvergenceSpec(Strict):
+    """How finely it is shown that damage settles; `damage` says of which."""
+
+    points: Annotated[int, Field(strict=True, ge=2, le=1000)] = 40
+    resamples: Annotated[int, Field(strict=True, ge=2, le=10_000)] = 50
+
+
+class AttacksSpec(Strict):
+    """Which attacks are held against each other, in which norm; by default those of damage."""
+
+    norm: Norm | None = None
+    arms: Names | None = None
+
+
 class DetectionSpec(Strict):
     """Which attacks detectors are held against, where the false-positive rate is read off, and where alarms begin.
 
@@ -107,6 +121,12 @@ class IndicatorSpec(Strict):
     """How sure the intervals of key risk indicators are; `losses` and `scenarios` of the study say the rest."""
 
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+
+
+class FailuresSpec(Strict):
+    """How many of the samples that a branch hurts most are listed; fewer, unless it is said, on the page."""
+
+    samples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 12
 
 
 class HardwareSpec(Strict):
@@ -162,6 +182,18 @@ class SurvivalSpec(Strict):
     hardware: HardwareSpec | None = None
 
 
+class SearchesSpec(Strict):
+    """Searches against which models are shown; by default all."""
+
+    models: Names | None = None
+
+
+class GateSpec(Strict):
+    """Whether a requirement fails to pass where the attacks that it rests on are flagged."""
+
+    strict_flags: bool = False
+
+
 Share = Annotated[Number, Field(gt=0, lt=1)]
 
 
@@ -204,17 +236,22 @@ def _asked(value: object) -> object:
 
 
 class AssessSpec(Strict):
-    """The questions to answer; others that are registered stand beside them (`study.questions`)."""
+    """The questions to answer; those that packages bring stand beside them (`study.registered`)."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
+    gate: GateSpec = GateSpec()
     damage: DamageSpec = DamageSpec()
+    convergence: ConvergenceSpec = ConvergenceSpec()
     detection: DetectionSpec = DetectionSpec()
     indicators: IndicatorSpec = IndicatorSpec()
+    failures: FailuresSpec = FailuresSpec()
     survival: Annotated[SurvivalSpec, BeforeValidator(_asked)] = SurvivalSpec()
+    search: SearchesSpec = SearchesSpec()
     certificate: CertificateSpec | None = None
+    attacks: AttacksSpec = AttacksSpec()
 
     @property
-    def further(self) -> dict[str, dict[str, Any]]:
-        """What is asked beside the questions above, with its options."""
+    def brought(self) -> dict[str, dict[str, Any]]:
+        """What is asked of assessments that packages bring, with its options."""
         return {name: dict(options or {}) for name, options in (self.model_extra or {}).items()}

@@ -1,6 +1,5 @@
 """`advrisk show NAME` for every registered assessment: its options are the fields of its spec."""
 
-import importlib
 import inspect
 import json
 import types
@@ -32,8 +31,7 @@ _SHARED: Mapping[str, Any] = {
 
 def registered_commands() -> dict[str, Any]:
     """A command for each registered assessment, by its name."""
-    importlib.import_module("advrisk.assess")  # those built in
-    return {part.name: _command(part) for part in assessments}
+    return {part.name: _command(part) for part in assessments.brought()}
 
 
 def _command(part: Part[AssessmentTraits]) -> Any:

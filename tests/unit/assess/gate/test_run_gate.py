@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from advrisk import Run
-from advrisk.api.gate import run_ground
 from advrisk.assess.gate import GateResult
+from advrisk.assess.gate.question import run_ground
 from advrisk.assess.gate.reading import find_own_detector
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.ledger import Ledger, table_from

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advrisk.api.gate import _held
 from advrisk.assess.gate.measured import measured_share
+from advrisk.assess.gate.question import _held
 from advrisk.study import parse_requirement
 
 
