@@ -37,7 +37,7 @@ class Context:
     run_name: str = ""
     models: tuple[str, ...] = ()  # of the whole run; the n-th has the n-th colour in every figure
     view: View = ALL  # the models and samples that this is about
-    asked: Mapping[str, Any] = field(default_factory=dict)  # options of a part, which the questions follow that have them
+    asked: Mapping[str, Any] = field(default_factory=dict)  # options of a part: see `follows` of traits
     stopping: Stopping | None = None  # interim analyses, and where the run stopped early
     decision_level: float | None = None  # of all intervals, once an interim analysis looked for a decision
     whole: Ledger | None = None  # of the run that this is a part of

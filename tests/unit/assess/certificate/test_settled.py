@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from advrisk.api.certificates import asked_certificate, assess_run, certificate_doubts
+from advrisk.api.certificates import certificate_doubts
+from advrisk.assess.certificate.question import asked_certificate, assess_run
 from advrisk.assess.certificate.settled import not_settled, used_before
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger

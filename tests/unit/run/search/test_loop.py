@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from advrisk import Run
-from advrisk.api.certificates import assess_run
 from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.document import certificate_document
+from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.verification import verify_document
 from advrisk.assess.search.sections import search_words
 from advrisk.assess.status import run_status
