@@ -34,7 +34,7 @@ def shown_part(
 def show_finding(
     run: "Run", name: str, found: Any, *, details: bool = False, out_csv: str | None = None, as_json: bool = False
 ) -> None:
-    """The answer to a built-in question: its rows to a file, its record, or its sections."""
+    """The answer to a built-in question, or several: rows to a file, records, or sections."""
 
     def show() -> None:
         state = run.status()
@@ -45,7 +45,17 @@ def show_finding(
         if not details and has_more(sections):
             indented(Console(), "· --details shows every table and column.", by=0)
 
-    show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
+    if not isinstance(found, tuple):
+        show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
+        return
+    show_rows(
+        lambda: [row for one in found for row in one.rows()],
+        found[0].columns,
+        lambda: [one.as_dict() for one in found],
+        show,
+        out_csv=out_csv,
+        as_json=as_json,
+    )
 
 
 def print_part(run: "Run") -> None:

@@ -1,6 +1,8 @@
 """What can be asked of a finished run beside what a study says: the arguments of `Run`, and options of `show`."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from advrisk.study.assess import (
     CertificateSpec,
@@ -10,14 +12,18 @@ from advrisk.study.assess import (
     IndicatorSpec,
     SurvivalSpec,
 )
-from advrisk.study.fields import Names
+from advrisk.study.fields import Names, Shown
+
+_MODELS = Field(description="Count this model only.")
 
 
 class DetectionOptions(DetectionSpec):
     """`threshold` is a score, or `{"false_alarms": 0.05}`."""
 
-    detectors: Names | None = None
-    models: Names | None = None
+    detectors: Annotated[
+        Names | None, Field(description="Show this detector only."), Shown("--detector", "DETECTOR")
+    ] = None
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
     threshold: float | dict[str, float] | None = None
 
 
@@ -28,7 +34,7 @@ class IndicatorOptions(IndicatorSpec):
     scenario: Names | None = None
     losses: Any = None  # names, mappings as in a study, or functions of the answers
     what_if: dict[str, Any] | None = None
-    models: Names | None = None
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
     arms: Names | None = None
 
 
@@ -44,13 +50,13 @@ class FailuresOptions(FailuresSpec):
 class SurvivalOptions(SurvivalSpec):
     """Only some models."""
 
-    models: Names | None = None
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
 
 
 class CertificateOptions(CertificateSpec):
     """Only some models; all of the run share zeta."""
 
-    models: Names | None = None
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
 
 
 class GateOptions(GateSpec):

@@ -13,8 +13,10 @@ from advrisk.cli.show.survival import survival
 
 show_app = typer.Typer(cls=FindingGroup, no_args_is_help=True)
 show_app.command(SUMMARY)(summary)
-for finding in (damage, convergence, attacks, detection, indicators, failures, survival, search, certificate):
+for finding in (damage, convergence, attacks, detection, indicators, failures):
     show_app.command()(finding)
+for name, command in (("survival", survival), ("search", search), ("certificate", certificate)):
+    show_app.command(name)(command)
 for rows in (arms, models):
     show_app.command()(rows)
 

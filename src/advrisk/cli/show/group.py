@@ -33,7 +33,7 @@ class FindingGroup(SectionedGroup):
 
     @cached_property
     def _registered(self) -> Mapping[str, Any]:
-        from advrisk.cli.show.registered import registered_commands
+        from advrisk.cli.show.generated import registered_commands
 
         return registered_commands()
 
