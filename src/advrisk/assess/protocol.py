@@ -31,7 +31,10 @@ class Assessment:
     several: ClassVar[bool] = False  # its result is a tuple of them
 
     def check(self, study: StudySpec, spec: Any) -> None:
-        """Raise a StudyError where the study could not answer the question once it has run."""
+        """Raise a StudyError where the study could not answer the question once it has run.
+
+        The checks of built-in questions need the plan, and stand in `run.checks`.
+        """
 
     def assess(self, context: Context, spec: Any) -> Any:
         """The result, or `Unanswered`; a RiskError is an `Unanswered`, too."""
