@@ -33,12 +33,13 @@ _SHARED: Mapping[str, Any] = {
 
 def registered_commands() -> dict[str, Any]:
     """A command for each registered assessment, by its name."""
-    return {part.name: _command(part) for part in assessments.brought()}
+    return {part.name: made_command(part.name, _function(part), _help(part)) for part in assessments.brought()}
 
 
-def _command(part: Part[AssessmentTraits]) -> Any:
+def made_command(name: str, function: Callable[..., None], words: str | None = None) -> Any:
+    """A function as a command; its help is its docstring, unless other words are given."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(part.name, help=_help(part))(_function(part))
+    app.command(name, help=words)(function)
     return typer.main.get_command(app)
 
 
