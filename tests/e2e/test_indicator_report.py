@@ -218,7 +218,7 @@ def test_what_cannot_be_assessed_is_said(run: Run, tmp_path: Path, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise RiskError("no sample has a verdict from every arm")
 
-    monkeypatch.setattr("advrisk.api.run.assess_indicators", refuse)
+    monkeypatch.setattr("advrisk.assess.indicators.question.assess_indicators", refuse)
     page = Run.open(run.folder).report(tmp_path / "page.html").read_text()
     assert "No answer: no sample has a verdict from every arm." in page
     assert 'id="failures"' not in page
