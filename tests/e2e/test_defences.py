@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from advrisk import Run, Study
-from advrisk.api.status_sections import status_sections
+from advrisk.assess.status_sections import status_sections
 from advrisk.cli.damage import print_damage
 from advrisk.core.errors import StudyError
 from advrisk.render.terminal import print_sections

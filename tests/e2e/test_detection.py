@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from advrisk import Run, Study
+from advrisk.assess.detection.question import Detection
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.sections import slug
 from advrisk.risk.detection.groups import MULTI_ARMED
@@ -157,10 +158,10 @@ def test_the_report_has_a_section(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_report_says_why_nothing_can_be_said_of_detectors(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unscored(self: Run, **settings: Any) -> None:
+    def unscored(*_: object) -> None:
         raise RiskError("eye has not scored <3> samples")
 
-    monkeypatch.setattr(Run, "detection", unscored)
+    monkeypatch.setattr(Detection, "assess", unscored)
     page = run.report().read_text()
     assert "No answer: eye has not scored &lt;3&gt; samples." in page
     assert '<a href="#detection">' in page

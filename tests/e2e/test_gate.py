@@ -12,6 +12,7 @@ import yaml
 from typer.main import get_command
 
 from advrisk import Run, Study
+from advrisk.assess.gate.question import Gate
 from advrisk.cli.app import app
 from advrisk.core.errors import RiskError
 from advrisk.risk.paired_share import share_difference
@@ -331,7 +332,7 @@ def test_why_requirements_could_not_be_checked_is_said_first(folder: Path, monke
     def gate(*_: object, **__: object) -> None:
         raise RiskError("the file of costs is lost.")
 
-    monkeypatch.setattr(Run, "gate", gate)
+    monkeypatch.setattr(Gate, "assess", gate)
     found = Run.open(folder).select()
     assert (found.requirements, found.ship, found.exit_code) == ("not checked", None, 4)
     assert found.headline.endswith("; what the study requires (gate) is not checked: the file of costs is lost.")

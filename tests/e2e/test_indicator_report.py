@@ -17,10 +17,10 @@ from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.ledger.inputs import cell_inputs, shard_inputs, write_inputs
 from advrisk.report import write_report
-from advrisk.report.findings import Findings
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import compare_models
 from advrisk.risk.indicators.tree import arm_risks
+from tests.findings import findings_of
 
 from .conftest import Command, study_of
 from .visits import CHROMIUM, Visit
@@ -128,7 +128,7 @@ class TestInBrowser:
         section = page.locator("#failures")
         assert section.locator(".sheet img").count() > 8
         assert page.evaluate("[...document.querySelectorAll('#failures img')].every(image => image.naturalWidth === 8)")
-        worst = run.failures(n=6).modes[0].failures[0]
+        worst = run.failures(samples=6).modes[0].failures[0]
         assert f"{worst.label} read as {worst.prediction}" in section.inner_text()
 
     def test_names_from_outside_are_text(self, browser: Any, run: Run, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ class TestInBrowser:
             run.ledger,
             None,
             tmp_path / "page.html",
-            Findings(damage=Unanswered("none"), indicators=assessed),
+            findings_of(damage=Unanswered("none"), indicators=assessed),
         )
         visit = Visit(browser, page, width=390)
         unfold(visit)
@@ -187,7 +187,7 @@ def test_without_a_scenario_all_corruptions_count_alike(nets: Path, tmp_path: Pa
 
 
 def test_of_rows_of_tables_the_page_lists_what_changed(run: Run, tmp_path: Path) -> None:
-    found = run.failures(model="plain", n=1)
+    found = run.failures(model="plain", samples=1)
     worst = found.modes[0].failures[0]
     before = np.array([5.0, 0.0, 1.0], dtype=np.float32)
     after = np.array([5.0, MISSING, 1.5], dtype=np.float32)
@@ -199,7 +199,7 @@ def test_of_rows_of_tables_the_page_lists_what_changed(run: Run, tmp_path: Path)
         Ledger.open(tmp_path).named(),
         None,
         tmp_path / "page.html",
-        Findings(damage=Unanswered("none"), failures=[found]),
+        findings_of(damage=Unanswered("none"), failures=(found,)),
     ).read_text()
     assert f"no. 1: 0 → {MISSING:g}; no. 2: 1 → 1.5" in page
     assert worst.sample in page
@@ -218,7 +218,7 @@ def test_what_cannot_be_assessed_is_said(run: Run, tmp_path: Path, monkeypatch: 
     def refuse(*_: object, **__: object) -> None:
         raise RiskError("no sample has a verdict from every arm")
 
-    monkeypatch.setattr("advrisk.api.run.assess_indicators", refuse)
+    monkeypatch.setattr("advrisk.assess.indicators.question.assess_indicators", refuse)
     page = Run.open(run.folder).report(tmp_path / "page.html").read_text()
     assert "No answer: no sample has a verdict from every arm." in page
     assert 'id="failures"' not in page
@@ -227,7 +227,7 @@ def test_what_cannot_be_assessed_is_said(run: Run, tmp_path: Path, monkeypatch: 
 def test_the_terminal_and_python_say_the_same(run: Run, advrisk: Command, tmp_path: Path) -> None:
     done = advrisk("show", "failures", run.folder, "--model", "plain", "--samples", "4", "--out", "s.png", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == json.loads(json.dumps(run.failures(model="plain", n=4).as_dict()))
+    assert json.loads(done.stdout) == json.loads(json.dumps(run.failures(model="plain", samples=4).as_dict()))
     assert "inputs drawn in s.png" in done.stderr
     with Image.open(tmp_path / "s.png") as sheet:
         assert sheet.height > 100

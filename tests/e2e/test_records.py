@@ -16,7 +16,6 @@ from jsonschema import Draft202012Validator, ValidationError
 from rich.console import Console
 
 from advrisk import Estimate, Run, Study
-from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.protocol import Finding
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.plain import json_text, plain
@@ -31,6 +30,7 @@ from advrisk.render.terminal import print_sections
 from advrisk.report.html import report_page
 from advrisk.report.markdown import report_markdown
 from advrisk.report.records import damage_record, findings_record, findings_tables
+from advrisk.study.registered import BUILT_IN as QUESTIONS
 
 from .conftest import Command, study_of
 
@@ -97,11 +97,9 @@ def strict(text: str) -> Any:
 
 def answers(run: Run) -> Iterator[Tabular]:
     found = run.findings()
-    for one in (found.damage, found.convergence, found.attacks, found.detection, found.indicators, found.survival):
-        assert isinstance(one, Tabular)
-        yield one
-    assert isinstance(found.certificate, Tabular)
-    yield from (found, found.certificate, *found.failures, *found.search, run.status())
+    for one in found.answered:
+        yield from one.result if isinstance(one.result, tuple) else (one.result,)
+    yield from (found, run.status())
 
 
 class TestEveryFinding:
@@ -165,7 +163,8 @@ class TestEveryFinding:
     @pytest.mark.parametrize("question", QUESTIONS)
     def test_without_an_answer_every_form_says_why(self, everything: Run, question: str) -> None:
         why = Unanswered("the moon is <full>", "wait a week")
-        found = replace(everything.findings(), **{question: why})
+        found = everything.findings()
+        found = replace(found, answers={**found.answers, question: why})
         place = everything.folder, everything.ledger, everything.study, found
         text = "the moon is <full>; wait a week"
         assert f"No answer: {escape(text)}." in report_page(*place)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from advrisk import Run, Study
+from advrisk.assess.survival.question import Survival
 from advrisk.assess.survival.words import survival_headline
 from advrisk.cli import main
 from advrisk.core.errors import RiskError, StudyError
@@ -250,7 +251,7 @@ def test_a_study_without_durations_says_nothing_of_them(
 
         raise NoDurationsError("no arm has a duration in forward passes. fgsm: it takes one step")
 
-    monkeypatch.setattr(Run, "survival", nothing)
+    monkeypatch.setattr(Survival, "assess", nothing)
     page = Run.open(run.folder).report(tmp_path / "asked.html").read_text()
     assert "No answer: no arm has a duration" in page  # the study asks
 

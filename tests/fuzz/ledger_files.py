@@ -225,8 +225,8 @@ def care(folder: Path) -> Loader:
 def looks(folder: Path) -> Loader:
     """`looks.json`: which looks were taken at a run."""
     from advrisk.api import Run
+    from advrisk.assess.stopping import stopping_words
     from advrisk.ledger.stopping import FILE, Look, Stopping, resting_ledger, write_stopping
-    from advrisk.report.stopping import stopping_words
 
     ground = _Ground(folder)
     look = Look("damage ±0.02", True, 1, 2, 0.5, 0.975, False, "a is 0.3 (0.1 to 0.5)")

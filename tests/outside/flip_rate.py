@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
+from advrisk.assess.context import Context
+from advrisk.assess.protocol import Assessment
 from advrisk.core.errors import StudyError
 from advrisk.core.estimate import Estimate, NamedEstimate
 from advrisk.core.sections import Column, Figure, Headline, Section, Table, Text, Unanswered
-from advrisk.ledger import Ledger
 from advrisk.risk.proportion import proportion
 from advrisk.study import AssessmentTraits, Quantity, StudySpec, assessments
 from advrisk.study.fields import Strict
@@ -49,21 +49,19 @@ class FlipRates:
         use_when="labels are not to be trusted",
     ),
 )
-class FlipRate:
+class FlipRate(Assessment):
     """How often arms change a model's prediction, right or wrong."""
 
     def check(self, study: StudySpec, spec: FlipRateSpec) -> None:
         if spec.largest == 0 and all(arm.corruption is None for arm in study.arms):
             raise StudyError("flip-rate: found `largest: 0` and no corruption, so nothing could be counted")
 
-    def assess(
-        self, ledger: Ledger, spec: FlipRateSpec, *, level: float, rng: np.random.Generator
-    ) -> FlipRates | Unanswered:
-        rows = ledger.query(_ROWS, {"largest": spec.largest}).to_pylist()
+    def assess(self, context: Context, spec: FlipRateSpec) -> FlipRates | Unanswered:
+        rows = context.ledger.query(_ROWS, {"largest": spec.largest}).to_pylist()
         if not rows:
             return Unanswered(f"no perturbation had an eps up to {spec.largest:g}", "raise `largest`")
         return FlipRates(
-            {row["model"]: proportion(row["flips"], row["n"], level=level) for row in rows},
+            {row["model"]: proportion(row["flips"], row["n"], level=context.level) for row in rows},
             {row["model"]: row["n"] for row in rows},
             spec.detail,
         )

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advrisk.api.run import Run
-from advrisk.api.status import Status
 from advrisk.api.study import Study
+from advrisk.assess.status import Status
 
 if TYPE_CHECKING:
     from advrisk.run.training.models import Trained

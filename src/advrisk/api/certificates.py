@@ -8,21 +8,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from advrisk.assess.certificate.assessment import assess_certificates, too_small
+from advrisk.assess.certificate.assessment import too_small
 from advrisk.assess.certificate.document import Order, certificate_document, parsed
-from advrisk.assess.certificate.promises import with_searches
-from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates, Premise
-from advrisk.assess.certificate.settled import refuse_other_question
+from advrisk.assess.certificate.question import assess_run
+from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
 from advrisk.assess.certificate.signature import read_private_key, signed
 from advrisk.assess.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
-from advrisk.assess.certificate.words import LATER
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import asked_question, refuse_lost
-from advrisk.ledger.searches import fruitless_words, read_searches
+from advrisk.ledger.frozen import asked_question
 from advrisk.plan import (
     ModelCard,
     certified_arms,
@@ -33,12 +30,10 @@ from advrisk.plan import (
     names_of,
 )
 from advrisk.report.certificate_page import certificate_page
-from advrisk.risk.certificate.counts import check_rate
 from advrisk.risk.certificate.planning import smallest_n
-from advrisk.study import CertificateSpec, Source, StudySpec, validated
+from advrisk.study import StudySpec
 
 FOLDER = "certificates"  # of a run
-_CHOSEN = "If it was chosen after results were seen, nothing is guaranteed."
 
 
 @dataclass(frozen=True)
@@ -51,25 +46,6 @@ class WrittenCertificate:
     document: Path
     page: Path
     content: Mapping[str, Any]
-
-
-def asked_certificate(base: CertificateSpec, given: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
-    """A question with what was given instead, and a caveat for each change: nobody froze it before the test."""
-    changed = {name: value for name, value in given.items() if value is not None}
-    for name in ("alpha", "zeta"):
-        if name in changed:
-            check_rate(name, changed[name])
-    asked = validated(CertificateSpec, base.model_dump() | changed, Source())
-    caveats = [
-        f"{name} = {getattr(asked, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
-        f"{LATER if name == 'alpha' else _CHOSEN}"
-        for name in ("alpha", "zeta", "method")
-        if getattr(asked, name) != getattr(base, name)
-    ]
-    if "arms" in changed:
-        named = ", ".join(asked.arms or ())
-        caveats.append(f"Only attacks called {named} are counted here, and not all that were frozen. {_CHOSEN}")
-    return asked, caveats
 
 
 def certificate_doubts(study: StudySpec) -> list[str]:
@@ -95,46 +71,6 @@ def _n_sequences(study: StudySpec) -> int:
     arms = expand_arms(study, REGISTRIES, names_of(expand_detectors(study, REGISTRIES, examples="")))
     searches = expand_searches(study, REGISTRIES, [ModelCard("any", "", "gradients", 0)])
     return len(assessed) * len({arm.norm for arm in certified_arms(study, arms)} | {one.arm.norm for one in searches})
-
-
-def assess_run(
-    ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
-) -> CertificateAssessment:
-    """Every list of a run, as it was frozen; the study must ask for the same."""
-    refuse_lost(ledger)
-    asked, caveats = asked_certificate(_frozen_certificate(ledger, study), given)
-    found = assess_certificates(
-        ledger,
-        alpha=asked.alpha,
-        zeta=asked.zeta,
-        method=asked.method,
-        models=models,
-        arms=asked.arms,
-        population=asked.population,
-        notes=_fruitless(ledger),
-        caveats=caveats,
-    )
-    stated = asked.search_guarantee
-    return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
-
-
-def _frozen_certificate(ledger: Ledger, study: StudySpec | None) -> CertificateSpec:
-    """What was frozen before the test; what the study asks, where nothing was, and so nothing met the samples yet."""
-    question = asked_question(ledger)
-    if question is None:
-        return (study.assess.certificate if study else None) or CertificateSpec()
-    if study is not None:
-        refuse_other_question(study, question)
-    frozen = {name: question.settings.get(name) for name in CertificateSpec.model_fields}
-    return validated(CertificateSpec, frozen, Source())
-
-
-def _fruitless(ledger: Ledger) -> list[str]:
-    """A note where searches found nothing: what they froze was not chosen for what it does."""
-    searches = [one for one in read_searches(ledger) if one.fruitless]
-    if not searches:
-        return []
-    return [f"{', '.join(one.label for one in searches)}: {fruitless_words(searches)}"]
 
 
 def write_certificates(

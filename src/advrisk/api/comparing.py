@@ -5,10 +5,10 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advrisk.api.damage import refuse_beyond_data
 from advrisk.api.paired import Comparing
 from advrisk.assess.compare.pairing import paired_runs, refuse_unknown
 from advrisk.assess.compare.records import DEFAULT_MARGIN, Compared, RunComparison
+from advrisk.assess.damage.question import refuse_beyond_data
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import parse_number
 from advrisk.ledger.layout import EVASION_FILE
@@ -16,8 +16,8 @@ from advrisk.risk.evasion import Evasion, read_evasion, threshold
 from advrisk.study import AVERAGE, DamageSpec, Norm, Source, validated
 
 if TYPE_CHECKING:
-    from advrisk.api.damage import AnyEvasion
     from advrisk.api.run import Run
+    from advrisk.assess.damage.question import AnyEvasion
 
 
 def compare_runs(

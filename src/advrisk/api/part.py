@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING, Any
 from advrisk.assess.damage.distances import chosen_arms
 from advrisk.core.numbers import size_text
 from advrisk.ledger.views import AnyWhere, View, restricted
-from advrisk.study import DamageSpec
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
 
-ON_CERTIFICATES = (
-    "a certificate holds for its frozen attacks on the whole calibration split, so a filter of samples does not apply"
-)
-_CHECKS = "`advrisk gate RUN` checks it"
 _OF_DAMAGE = ("evasion", "detector", "cost")  # who gives one of these asks for damage
 _WORDS = {
     "norm": "Norm asked for",
@@ -63,27 +58,6 @@ def _within(outer: View, inner: View) -> View:
 def asked_words(asked: Mapping[str, Any]) -> dict[str, str]:
     """What was asked in place of the study's question, for people."""
     return {_WORDS[name]: _text(name, value) for name, value in asked.items() if name in _WORDS}
-
-
-def why_no_gate(run: "Run") -> str:
-    """Why the study's requirements are not checked on what is asked; empty where they are."""
-    own = run.study.assess.damage if run.study else DamageSpec()
-    if run.view or ("arms" in run.asked and (states_scenarios(run) or not _same_arms(run, own.arms))):
-        return f"it holds for all models, samples and attacks of the study, and this is a part; {_CHECKS}"
-    if run.asked.get("norm", own.norm) != own.norm:
-        return f"the study asks about {own.norm}, and this about {run.asked['norm']}; {_CHECKS}"
-    return f"the study does not ask with this detector; {_CHECKS}" if "detector" in run.asked else ""
-
-
-def _same_arms(run: "Run", own: Sequence[str] | None) -> bool:
-    """Whether the attacks that were asked for are those of the study's own question."""
-    asked, stated = ({row["arm"] for row in chosen_arms(run.ledger, one)} for one in (run.asked["arms"], own))
-    return asked == stated
-
-
-def states_scenarios(run: "Run") -> bool:
-    """Whether the study describes deployments, which then lead."""
-    return bool(run.study and run.study.scenarios)
 
 
 def asks_for_damage(run: "Run") -> bool:

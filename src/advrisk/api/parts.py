@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from advrisk.assess.built_in import QUESTIONS
+from advrisk.assess import built_in as _registered  # noqa: F401
 from advrisk.core.registries import Registries
 from advrisk.core.registry import REQUIRED, Parameter, Part, Registry
 from advrisk.core.traits import (
@@ -29,15 +29,7 @@ def describe_parts(kind: str | None = None, name: str | None = None) -> dict[str
     if kind and name:
         return {kind: [_describe(_registry(kind).get(name))]}
     kinds = [kind] if kind else sorted([*(field.name for field in fields(Registries)), *_WITHOUT_TORCH])
-    return {name: [*_built_in(name), *(_describe(part) for part in _registry(name))] for name in kinds}
-
-
-def _built_in(kind: str) -> list[dict[str, Any]]:
-    """The questions that advrisk answers itself, which are no parts."""
-    if kind != assessments.kind:
-        return []
-    more = {"use_when": "", "version": 1, "facts": [], "parameters": []}
-    return [{"name": name, "summary": question.title, **more} for name, question in QUESTIONS.items()]
+    return {name: [_describe(part) for part in _registry(name)] for name in kinds}
 
 
 def _registry(kind: str) -> Registry[Any]:

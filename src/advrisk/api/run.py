@@ -5,43 +5,41 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from advrisk.answers.file import AnswerRows
 from advrisk.answers.records import Answer, read_answers
-from advrisk.api.certificates import FOLDER, WrittenCertificate, assess_run, write_certificates
+from advrisk.api.certificates import FOLDER, WrittenCertificate, write_certificates
 from advrisk.api.comparing import compare_runs
-from advrisk.api.damage import AnyEvasion, answers_of_detector, assessed_damage, damage_question
 from advrisk.api.evidence.pack import write_pack
-from advrisk.api.findings import built_in_finding, run_findings
-from advrisk.api.gate import run_gate
-from advrisk.api.part import ON_CERTIFICATES, part_of
+from advrisk.api.findings import not_installed, run_findings
+from advrisk.api.part import part_of
 from advrisk.api.reporting import Form, run_html, run_record, write_form
-from advrisk.api.scenarios import AnyScenarios, chosen_scenarios, stated_scenarios, what_to_run
+from advrisk.api.scenarios import what_to_run
 from advrisk.api.selection import Selection, select_model
-from advrisk.api.status import Status, run_status, samples_left
 from advrisk.api.verifying import replay_run
-from advrisk.assess.attacks.black_box import Lead, black_box_leads, has_black_box
-from advrisk.assess.attacks.envelope import ArmComparison, arm_optimality
-from advrisk.assess.built_in import QUESTIONS
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.certificate.question import ON_FILTERS
 from advrisk.assess.certificate.records import AnyMethod, CertificateAssessment
 from advrisk.assess.compare import RunComparison
-from advrisk.assess.damage.assessment import DamageAssessment, assessed_convergence
-from advrisk.assess.damage.distances import arm_distances
-from advrisk.assess.detection.assessment import DetectionAssessment, assess_detection
-from advrisk.assess.failures.modes import SAMPLES, FailureModes, failure_modes
+from advrisk.assess.context import Context
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.damage.question import AnyEvasion, answers_of_detector
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.failures.modes import FailureModes
 from advrisk.assess.gate import GateResult
-from advrisk.assess.indicators.assessment import IndicatorAssessment, assess_indicators
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.question import named_losses, stated_losses
 from advrisk.assess.indicators.reading import read_tensor
+from advrisk.assess.indicators.scenarios import AnyScenarios
 from advrisk.assess.protocol import Finding, ask
-from advrisk.assess.survival.assessment import SurvivalAssessment, assess_survival
-from advrisk.assess.survival.money import Hardware
-from advrisk.core.errors import LedgerError, RegistryError, RiskError
-from advrisk.core.names import counted, did_you_mean
+from advrisk.assess.status import Status, run_status
+from advrisk.assess.survival.assessment import SurvivalAssessment
+from advrisk.core.errors import LedgerError, RiskError
+from advrisk.core.names import counted
 from advrisk.core.sections import Unanswered
-from advrisk.core.seeds import generator, key
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
@@ -50,22 +48,12 @@ from advrisk.ledger.stopping import Stopping, resting_ledger
 from advrisk.ledger.sync.files import output_folder
 from advrisk.ledger.sync.remote import last_part, url_of
 from advrisk.ledger.views import ALL, AnyWhere, View
-from advrisk.report import Findings, arm_shares, flagged_arms
+from advrisk.report import Findings, arm_shares
 from advrisk.report.plots import figure_specs, named_spec, plotly_figures
 from advrisk.risk.convergence import Convergence
-from advrisk.risk.indicators import MissingArmsError, RiskTensor
+from advrisk.risk.indicators import RiskTensor
 from advrisk.risk.monte_carlo import Threshold
-from advrisk.study import (
-    DetectionSpec,
-    IndicatorSpec,
-    Norm,
-    Source,
-    StudySpec,
-    SurvivalSpec,
-    assessments,
-    load_study,
-    validated,
-)
+from advrisk.study import Norm, StudySpec, assessments, load_study
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -73,6 +61,8 @@ if TYPE_CHECKING:
 
     from advrisk.api.mlflow import LoggedRun
     from advrisk.run.replay.record import Replay
+
+Result = TypeVar("Result")
 
 
 class Run:
@@ -132,11 +122,7 @@ class Run:
     @property
     def samples_left(self) -> int | None:
         """Samples that the data set still has to evaluate; None where that is unknown."""
-        return samples_left(self)
-
-    def level(self, given: float | None = None) -> float | None:
-        """The level that was asked for, or else that of the last look at a decision, if any; None: the study's."""
-        return self.decision_level if given is None else given
+        return self.context.samples_left
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """SQL over outcomes, outputs, scores, cells, arms, models and samples."""
@@ -169,11 +155,8 @@ class Run:
         of `part`.
         """
         given: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
-        given |= {"detector": detector, "cost": cost, "answers": answers}
-        given = {**self.asked, **{name: value for name, value in given.items() if value is not None}}
-        paid = {name: given.pop(name, None) for name in ("cost", "answers")}
-        question = damage_question(self, level=level, **given)
-        return assessed_damage(part_of(self, models=models, where=where), question, **paid)
+        given |= {"detector": detector, "cost": cost, "answers": answers, "level": level}
+        return part_of(self, models=models, where=where)._result(DamageAssessment, "damage", **given)
 
     def select(
         self,
@@ -194,7 +177,7 @@ class Run:
         self, detector: Mapping[str, Any], *, norm: Norm | None = None, arms: list[str] | None = None
     ) -> tuple[AnswerRows, Norm]:
         """What a detector says of clean inputs and nearest successes, to fit a curve to; and the norm of the sizes."""
-        return answers_of_detector(self, detector, norm=norm, arms=arms)
+        return answers_of_detector(self.context, detector, norm=norm, arms=arms)
 
     def convergence(
         self,
@@ -204,15 +187,16 @@ class Run:
         thresholds: list[float] | None = None,
         evasion: AnyEvasion | None = None,
         detector: Mapping[str, Any] | None = None,
-        points: int = 40,
-        resamples: int = 50,
+        points: int | None = None,
+        resamples: int | None = None,
         models: Sequence[str] | str | None = None,
         where: AnyWhere | None = None,
     ) -> Convergence:
         """How damage, attack success rates and distances settle as samples are added; arguments as in `damage`."""
-        part = part_of(self, models=models, where=where)
-        found = part.damage(norm=norm, arms=arms, thresholds=thresholds, evasion=evasion, detector=detector)
-        return assessed_convergence(found, points=points, resamples=resamples, rng=generator("convergence", self.seed))
+        asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
+        asked |= {"detector": detector}
+        part = part_of(self, models=models, where=where, asked=asked)
+        return part._result(Convergence, "convergence", points=points, resamples=resamples)
 
     def attacks(
         self,
@@ -223,9 +207,7 @@ class Run:
         where: AnyWhere | None = None,
     ) -> ArmComparison:
         """Which arms earn their passes: each against the smallest distances that all arms found together."""
-        ledger, asked = part_of(self, models=models, where=where).ledger, self.asked
-        norm, arms = norm or asked.get("norm") or self.norm, arms or asked.get("arms") or self._arms()
-        return arm_optimality(ledger, norm=norm, arms=arms)
+        return part_of(self, models=models, where=where)._result(ArmComparison, "attacks", norm=norm, arms=arms)
 
     def detection(
         self,
@@ -244,23 +226,9 @@ class Run:
         Arguments override the study; by default all detectors, all models and the study's own attacks. `threshold`, a
         score or `{"false_alarms": 0.05}`, is where it is asked which arm defeats a detector.
         """
-        given = {"arms": arms, "tpr": tpr, "level": self.level(level), "resamples": resamples}
-        base = self.study.assess.detection if self.study else DetectionSpec()
-        changed = {name: value for name, value in given.items() if value is not None}
-        asked = validated(DetectionSpec, base.model_dump() | changed, Source())
-        part = part_of(self, where=where)
-        found = assess_detection(
-            part.ledger,
-            detectors=detectors,
-            models=models,
-            arms=asked.arms,
-            tpr=asked.tpr,
-            level=asked.level,
-            resamples=asked.resamples,
-            threshold={"false_alarms": asked.false_alarms} if threshold is None else threshold,
-            seed=key("detection", self.seed),
-        )
-        return replace(found, notes=(*part.view.sentences(), *found.notes))
+        given: dict[str, Any] = {"detectors": detectors, "models": models, "arms": arms, "tpr": tpr, "level": level}
+        given |= {"resamples": resamples, "threshold": threshold}
+        return part_of(self, where=where)._result(DetectionAssessment, "detection", **given)
 
     def indicators(
         self,
@@ -280,39 +248,17 @@ class Run:
         one; `scenario` names those to be assessed. `what_if` changes weights, `{"wet": 0.5, "wet.rain": 0.9}`; the
         scenarios stand beside what they were. `losses` are names, mappings as in a study, or functions of the answers.
         """
-        base = self.study.assess.indicators if self.study else IndicatorSpec()
-        given = {} if self.level(level) is None else {"level": self.level(level)}
-        asked = validated(IndicatorSpec, base.model_dump() | given, Source())
-        stated = stated_scenarios(self.study.scenarios if self.study and scenarios is None else scenarios or {})
-        chosen = chosen_scenarios(stated, scenario, what_if or {})
-        part = part_of(self, where=where)
-        try:
-            found = assess_indicators(
-                part.ledger,
-                chosen,
-                self._losses(losses),
-                models=models,
-                arms=arms,
-                level=asked.level,
-                seed=key("indicators", self.seed),
-            )
-        except MissingArmsError as error:
-            advice = "Only the arms that were named count here" if arms else what_to_run(error, self.ledger)
-            raise RiskError(f"{error}. {advice}") from None
-        return replace(found, notes=(*part.view.sentences(), *found.notes), samples_left=part.samples_left)
-
-    @cached_property
-    def own_indicators(self) -> IndicatorAssessment:
-        """`indicators()` as the study asks, assessed once: a run is a snapshot, and several pages tell of it."""
-        return self.indicators(arms=self.asked.get("arms"))
+        given: dict[str, Any] = {"scenarios": scenarios, "scenario": scenario, "losses": losses, "models": models}
+        given |= {"arms": arms, "level": level, "what_if": what_if}
+        return part_of(self, where=where)._result(IndicatorAssessment, "indicators", **given)
 
     def assess(
         self, name: str, *, level: float | None = None, where: AnyWhere | None = None, **options: Any
     ) -> Finding:
         """The answer of an assessment for people and machines, with the study's options unless others are given.
 
-        `advrisk list assessments` shows which there are; those built in take the arguments of the method that is called
-        like them. A question without an answer is a RiskError that says why.
+        `advrisk list assessments` shows which there are, and their options. A question without an answer is a RiskError
+        that says why.
         """
         found = part_of(self, where=where).finding(name, level=level, **options)
         if isinstance(found, Unanswered):
@@ -320,26 +266,38 @@ class Run:
         return found
 
     def finding(self, name: str, *, level: float | None = None, **options: Any) -> Finding | Unanswered:
-        """The answer of an assessment, or why there is none; a registered one is asked once for the same options."""
-        if name in QUESTIONS:
-            return built_in_finding(self, name, **options if level is None else {**options, "level": level})
-        named = self.study.assess.further if self.study else {}
-        if name not in named and name not in assessments:
-            known = [*QUESTIONS, *(part.name for part in assessments)]
-            raise RegistryError(f"no assessment called {name!r}; {did_you_mean(name, known)}")
-        if name not in assessments:
-            return Unanswered(f"no installed package brings the assessment {name}", "install it")
-        given = named.get(name, {}) | options
-        asked = (name, level, repr(sorted(given.items())))
-        if asked not in self._asked:
-            models = self.model_names
-            self._asked[asked] = ask(name, self.ledger, given, models=models, level=self.level(level), seed=self.seed)
-        return self._asked[asked]
+        """The answer of an assessment, or why there is none; it is asked once for the same options."""
+        if name not in assessments and self.study and name in self.study.assess.brought:
+            return not_installed(name)
+        return ask(self._snapshot, name, level=level, **options)
+
+    @property
+    def context(self) -> Context:
+        """This run as an assessment reads it; each has its own memory, as people may answer in between."""
+        return Context(
+            ledger=self.ledger,
+            study=self.study,
+            folder=self.folder,
+            run_name=self.name,
+            models=tuple(self.model_names),
+            view=self.view,
+            asked=self.asked,
+            stopping=self.stopping,
+            decision_level=self.decision_level,
+            whole=self.whole.ledger if self.whole else None,
+            what_to_run=what_to_run,
+        )
 
     @cached_property
-    def _asked(self) -> dict[tuple[str, float | None, str], Finding | Unanswered]:
-        """What registered assessments said: a run is a snapshot."""
-        return {}
+    def _snapshot(self) -> Context:
+        """The context of findings, reports and flags: every question of it is answered once."""
+        return self.context
+
+    def _result(self, kind: type[Result], name: str, **given: Any) -> Result:
+        """The result of a built-in question; None is not given."""
+        found = self.context.result(name, **given)
+        assert isinstance(found, kind)
+        return found
 
     def replay(
         self,
@@ -370,11 +328,8 @@ class Run:
 
         As the study asks; arguments override it. `models` are those to tell of; all of the run share zeta.
         """
-        if self.view.where:
-            raise RiskError(ON_CERTIFICATES)
-        given = {"alpha": alpha, "zeta": zeta, "method": method, "arms": arms}
-        own = None if self.view.models is None else list(self.view.models)
-        return assess_run((self.whole or self).ledger, self.study, given, models=models or own)
+        given: dict[str, Any] = {"alpha": alpha, "zeta": zeta, "method": method, "arms": arms, "models": models}
+        return self._result(CertificateAssessment, "certificate", **given)
 
     def certify(
         self,
@@ -396,7 +351,7 @@ class Run:
         if self.url and out is None:
             raise LedgerError(f"{self.url}: certificates cannot be written there; say into which folder (`out`)")
         if self.view.where:
-            raise RiskError(ON_CERTIFICATES)
+            raise RiskError(ON_FILTERS)
         return write_certificates(
             (self.whole or self).ledger,
             self.study,
@@ -414,17 +369,16 @@ class Run:
         scenario: str | None = None,
         loss: str | None = None,
         model: str | None = None,
-        n: int = SAMPLES,
+        samples: int | None = None,
         where: AnyWhere | None = None,
     ) -> FailureModes:
-        """For each model (or one), the branches of a scenario that contribute most to its risk, and the n samples that
-        each of them hurts most. By default the study's first scenario and its first loss."""
-        losses = self.named_losses([loss]) if loss is not None else list(self._losses(None))[:1]
-        part = part_of(self, where=where)
-        found = part.indicators(scenario=None if scenario is None else [scenario], losses=losses)
-        return failure_modes(
-            part.ledger, found.results[0], found.tensors or {}, models=None if model is None else [model], n=n
-        )
+        """For each model (or one), the branches of a scenario that contribute most to its risk, and the samples (12,
+        unless the study says another number) that each of them hurts most. By default the study's first scenario and
+        its first loss."""
+        given: dict[str, Any] = {"scenario": scenario, "loss": loss, "model": model, "samples": samples}
+        (found,) = part_of(self, where=where)._result(tuple, "failures", **given)
+        assert isinstance(found, FailureModes)
+        return found
 
     def survival(
         self,
@@ -455,43 +409,20 @@ class Run:
         `{"name": "one GPU", "per_hour": 2.5}`.
         """
         given: dict[str, Any] = {"measure": measure, "covariates": covariates, "family": family, "norm": norm}
-        given |= {"arms": arms, "level": self.level(level), "until": until, "eps_max": eps_max, "hardware": hardware}
+        given |= {"arms": arms, "level": level, "until": until, "eps_max": eps_max, "hardware": hardware}
         given |= {"broken_factor": broken_factor, "shape_covariates": shape_covariates, "tolerance": tolerance}
-        given |= {"reference": None if reference is None else dict(reference)}
-        given |= {"units": None if units is None else dict(units)}
-        base = self.study.assess.survival if self.study else SurvivalSpec()
-        changed = {name: value for name, value in given.items() if value is not None}
-        asked = validated(SurvivalSpec, base.model_dump() | changed, Source())
-        machine = None if asked.hardware is None else Hardware(asked.hardware.name, asked.hardware.per_hour)
-        part = part_of(self, where=where)
-        found = assess_survival(
-            part.ledger,
-            models=models,
-            usual_norm=self.study.assess.damage.norm if self.study else "linf",
-            hardware=machine,
-            seed=self.seed,
-            **asked.model_dump(exclude={"hardware"}),
-        )
-        return replace(found, notes=(*part.view.sentences(), *found.notes))
+        given |= {"reference": reference, "units": units, "models": models}
+        return part_of(self, where=where)._result(SurvivalAssessment, "survival", **given)
 
     def tensor(
         self, model: str, *, losses: Sequence[object] | None = None, arms: list[str] | None = None
     ) -> RiskTensor:
         """What every answer of a model costs, by loss, sample, arm and repeat; from what is stored, nothing is run."""
-        return read_tensor(self.ledger, model, self._losses(losses), arms=arms)
+        return read_tensor(self.ledger, model, stated_losses(self.study, losses), arms=arms)
 
     def named_losses(self, names: list[str] | None) -> list[object] | None:
         """Those losses of the study that are called so, by `as` or by name; others by their names alone."""
-        if names is None:
-            return None
-        entries = {entry.get("as", entry["name"]): entry for entry in self._losses(None) if isinstance(entry, dict)}
-        return [entries.get(name, name) for name in names]
-
-    def _losses(self, given: Sequence[object] | None) -> Sequence[object]:
-        """Those given, or those of the study; a name alone is one loss."""
-        if given is not None:
-            return [given] if isinstance(given, str) else given
-        return self.study.loss_entries() if self.study else ()
+        return None if names is None else named_losses(self.study, names)
 
     def searches(self) -> list[SearchRecord]:
         """What searches tried on the samples to tune: every setting, by round, and how many samples it broke."""
@@ -503,7 +434,7 @@ class Run:
 
     def status(self) -> Status:
         """How many cells are done, and what came of them."""
-        return replace(run_status(self.ledger, self.study, self.own_flags, self.stopping), study=self.name)
+        return replace(run_status(self.ledger, self.study, self._snapshot.flags, self.stopping), study=self.name)
 
     def arms(self, *, arms: list[str] | None = None) -> list[dict[str, Any]]:
         """What each arm (or those of these names or patterns) did to each model: share of samples left wrong, passes
@@ -512,12 +443,7 @@ class Run:
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
-        return flagged_arms(self.ledger, self._leads)
-
-    @cached_property
-    def own_flags(self) -> list[dict[str, Any]]:
-        """`flags()`, told once."""
-        return self.flags()
+        return self.context.flags
 
     def gate(
         self,
@@ -534,7 +460,8 @@ class Run:
         intervals, `evasion` and `cost` are those of `damage`; by default they are the study's, and the level is that of
         the last look at a decision, if there was one. With `strict_flags` nothing passes that rests on flagged cells.
         """
-        return run_gate(self, require, level=level, evasion=evasion, cost=cost, strict_flags=strict_flags)
+        given: dict[str, Any] = {"require": require, "level": level, "evasion": evasion, "cost": cost}
+        return self._result(GateResult, "gate", strict_flags=strict_flags or None, **given)
 
     def compare(
         self,
@@ -579,10 +506,7 @@ class Run:
     @cached_property
     def _found(self) -> Findings:
         """Assessed once: a run is a snapshot, and reports of all forms, figures and MLflow tell of it."""
-        given = {name: value for name, value in self.asked.items() if name not in ("cost", "answers")}
-        paid = {name: self.asked.get(name) for name in ("cost", "answers")}
-        question = damage_question(self, **given)  # a curve that is lost leaves a good report as it is
-        return run_findings(self, lambda: assessed_damage(self, question, **paid))
+        return run_findings(self, self._snapshot)
 
     def record(self) -> dict[str, Any]:
         """Everything this run answers, and from what, as plain values: what `report(form="json")` writes."""
@@ -650,16 +574,6 @@ class Run:
             raise RiskError("an evidence pack is about a whole run, and this is a part of one; ask the run itself")
         return write_pack(self, path, key=Path(key) if key else None)
 
-    @cached_property
-    def _leads(self) -> tuple[Lead, ...]:
-        """Black-box attacks that did better than those with gradients, where arms can be compared at all."""
-        if not has_black_box(self.ledger):
-            return ()
-        try:
-            return black_box_leads(self.ledger, arm_distances(self.ledger, norm=self.norm, arms=self._arms()))
-        except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
-            return ()
-
     @property
     def name(self) -> str:
         """The study's, or else the folder's."""
@@ -677,16 +591,7 @@ class Run:
         """All models of the whole run; the n-th has the n-th colour in every figure."""
         return sorted((self.whole or self).query("SELECT model FROM models")["model"].to_pylist())
 
-    def _arms(self) -> list[str] | None:
-        return self.study.assess.damage.arms if self.study else None
-
     @property
     def norm(self) -> Norm:
         """The norm to assess in: the study's, or the only one there is."""
-        if self.study:
-            return self.study.assess.damage.norm
-        norms = self.query("SELECT DISTINCT norm FROM arms WHERE norm IS NOT NULL")["norm"].to_pylist()
-        if len(norms) != 1:
-            raise LedgerError(f"{self.folder}: holds attacks in {norms or 'no norm'}; say which norm to assess")
-        only: Norm = norms[0]
-        return only
+        return self.context.norm

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from advrisk.api.findings import gate_finding
-from advrisk.api.part import asks_for_damage, states_scenarios
+from advrisk.api.part import asks_for_damage
+from advrisk.assess.context import Context
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.indicators.question import named_losses
 from advrisk.assess.indicators.words import stated_results
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain
@@ -78,13 +79,13 @@ class Selection:
 def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str | None = None) -> Selection:
     """Of a run or a part of it; `scenario` and `loss` say by which of them, also where damage was asked for."""
     explicit = scenario is not None or loss is not None
-    stated = states_scenarios(run) and not asks_for_damage(run)
-    results, lost = _scenario_results(run, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
-    status = run.status()
-    unfinished = "" if status.done else status.so_far
-    damage = _damage(run, needed=not (results or lost or unfinished))
+    context = run.context
+    stated = context.scenarios_stated and not asks_for_damage(run)
+    results, lost = _scenario_results(context, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
+    unfinished = "" if context.status.done else context.status.so_far
+    damage = _damage(context, needed=not (results or lost or unfinished))
     return Selection(
-        answer=answer(damage, results, gate_finding(run), lost=lost, unfinished=unfinished),
+        answer=answer(damage, results, context.for_page("gate"), lost=lost, unfinished=unfinished),
         by=", ".join(one.scenario.name for one in results) or ("scenarios" if lost else DAMAGE),
         damage=result_of(damage),
         scenarios=tuple(results),
@@ -92,14 +93,12 @@ def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str
 
 
 def _scenario_results(
-    run: "Run", scenario: Sequence[str] | None, loss: str | None, *, explicit: bool
+    context: Context, scenario: Sequence[str] | None, loss: str | None, *, explicit: bool
 ) -> tuple[Sequence[ScenarioResult], str]:
     """The results that decide; or why there are none, where they were not asked for by name."""
-    losses = None if loss is None else run.named_losses([loss])
-    names = None if scenario is None else list(scenario)
-    own = names is None and losses is None
+    losses = None if loss is None else named_losses(context.study, [loss])
     try:
-        found = run.own_indicators if own else run.indicators(scenario=names, losses=losses, arms=run.asked.get("arms"))
+        found = context.result("indicators", scenario=None if scenario is None else list(scenario), losses=losses)
     except (RiskError, StudyError) as error:
         if explicit:
             raise
@@ -107,10 +106,11 @@ def _scenario_results(
     return stated_results(found) or found.results[:1], ""
 
 
-def _damage(run: "Run", *, needed: bool) -> DamageAssessment | Unanswered:
+def _damage(context: Context, *, needed: bool) -> DamageAssessment | Unanswered:
     """Damage, or why there is none, which is an error where it is `needed`."""
     try:
-        return run.damage(**run.asked)
+        found: DamageAssessment = context.result("damage")
+        return found
     except RiskError as error:  # corruptions alone, say
         if needed:
             raise

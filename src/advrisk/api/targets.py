@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from advrisk.api.gate import run_ground
-from advrisk.api.measures import Measures
 from advrisk.api.run import Run
 from advrisk.assess.gate import Held
+from advrisk.assess.gate.measures import Measures
+from advrisk.assess.gate.question import run_ground
 from advrisk.assess.interim import Seen, look_level
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.estimate import Estimate
@@ -21,7 +21,7 @@ def interim_analysis(study: StudySpec, folder: Path) -> Callable[[StoppingTarget
 
     def analyse(target: StoppingTarget, ledger: Ledger, share: float) -> Seen:
         run = Run(folder, ledger, study)
-        run.decision_level = look_level(target, study, share, n_models=len(run_ground(run).models))
+        run.decision_level = look_level(target, study, share, n_models=len(run_ground(run.context).models))
         try:
             if not target.decides:
                 return _precision(run, target)
@@ -34,7 +34,7 @@ def interim_analysis(study: StudySpec, folder: Path) -> Callable[[StoppingTarget
 
 def _precision(run: Run, target: StoppingTarget) -> Seen:
     """Whether every interval lies within the margin of its value, on both sides."""
-    found = _estimates(run, target_terms(target, run_ground(run)))
+    found = _estimates(run, target_terms(target, run_ground(run.context)))
     sides = {str(term): max(one.high - one.value, one.value - one.low) for term, one in found.items()}
     widest = max(sides, key=sides.__getitem__)
     level = next(iter(found.values())).level
@@ -48,7 +48,7 @@ def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
     if terms[0].quantity == "damage":  # relative damage, too, which no requirement may be about
         estimates = run.damage().estimates
         return {term: estimates[str(term.subject)] for term in terms}
-    measures, found = Measures(run, None), {}
+    measures, found = Measures(run.context, None), {}
     for term in terms:
         measured = measures.of(Requirement(term, "<="))
         if measured.estimate is None:

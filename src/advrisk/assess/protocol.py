@@ -1,46 +1,67 @@
 """What an assessment is, and its finding: the same for those built in and those that packages bring.
 
 @assessments.register("leakiness", traits=AssessmentTraits("Leakiness", spec=LeakinessSpec))
-class Leakiness:
-    def check(self, study, spec): ...                    # refuse before a run what could not be answered after it
-    def assess(self, ledger, spec, *, level, rng): ...   # a frozen record, or Unanswered
-    def sections(self, result, models): ...              # for people
-    def quantities(self, result): ...                    # for gate, JSON, CSV, MLflow and evidence
+class Leakiness(Assessment):
+    def check(self, study, spec): ...         # refuse before a run what could not be answered after it
+    def assess(self, context, spec): ...      # a frozen record, or Unanswered
+    def sections(self, result, models): ...   # for people
+    def quantities(self, result): ...         # for gate, JSON, CSV, MLflow and evidence
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from pathlib import Path
+from typing import Any, ClassVar
 
-import numpy as np
-
+from advrisk.assess.context import Context, asked_spec, assessment_named
 from advrisk.core.containment import exits_as_errors
-from advrisk.core.errors import AdvriskError, RiskError, StudyError
+from advrisk.core.errors import AdvriskError, StudyError
 from advrisk.core.estimate import NUMBERS, Estimate, NamedEstimate
 from advrisk.core.sections import Section, Unanswered, every, headline_of, without_twins
-from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
-from advrisk.study import Source, StudySpec, validated
-from advrisk.study.questions import AssessmentTraits, assessments
+from advrisk.study import StudySpec, validated
+from advrisk.study.questions import AssessmentTraits
+from advrisk.study.registered import assessments
 
-LEVEL = 0.95  # of intervals, where nobody says another
 
+class Assessment:
+    """One question. `result` is whatever `assess` returned; only `assess` reads the run."""
 
-class Assessment(Protocol):
-    """One question. `result` is whatever `assess` returned; no other method sees the ledger."""
+    kind: ClassVar[type[Tabular] | None] = None  # of a built-in one: the class of its result
+    several: ClassVar[bool] = False  # its result is a tuple of them
 
     def check(self, study: StudySpec, spec: Any) -> None:
-        """Raise a StudyError where the study could not answer the question once it has run."""
+        """Raise a StudyError where the study could not answer the question once it has run.
 
-    def assess(self, ledger: Ledger, spec: Any, *, level: float, rng: np.random.Generator) -> Any:
+        The checks of built-in questions need the plan, and stand in `run.checks`.
+        """
+
+    def assess(self, context: Context, spec: Any) -> Any:
         """The result, or `Unanswered`; a RiskError is an `Unanswered`, too."""
+        raise NotImplementedError(f"{type(self).__name__}.assess")
 
     def sections(self, result: Any, models: Sequence[str]) -> Iterable[Section]:
         """The answer for people, a `Headline` first; `models` are all of the run, in the order of their colours."""
+        raise NotImplementedError(f"{type(self).__name__}.sections")
 
     def quantities(self, result: Any) -> Iterable[NamedEstimate]:
         """The answer for machines; the name of each quantity stands in the traits."""
+        del result
+        return ()
+
+    def question(self, context: Context, given: Mapping[str, Any]) -> Any:
+        """The options that `assess` receives; it raises where what was given is a mistake."""
+        return asked_spec(context, given)
+
+    def asked(self, context: Context) -> Mapping[str, Any] | Unanswered | None:
+        """The options with which the page asks this; why it cannot, or None where the study does not ask."""
+        return {} if context.study is not None and context.name in context.study.assess.brought else None
+
+    def illustrated(self, folder: Path, ledger: Ledger, result: Any) -> Any:
+        """The result with pictures of inputs that the run kept, which pages alone show."""
+        del folder, ledger
+        return result
 
 
 @dataclass(frozen=True)
@@ -64,35 +85,48 @@ class Finding(Tabular):
         return [one.row() for one in self.quantities]
 
 
-def ask(
-    name: str,
-    ledger: Ledger,
-    options: Mapping[str, Any],
-    *,
-    models: Sequence[str] = (),
-    level: float | None = None,
-    seed: int = 0,
-) -> Finding | Unanswered:
-    """Ask one registered assessment; its random numbers depend on the study's seed and its name."""
-    part = assessments.get(name)
-    spec = validated(part.traits.spec, options, Source(), within=(name,))
-    level = LEVEL if level is None else level
-    if not 0 < level < 1:
-        raise RiskError(f"level must lie between 0 and 1, found {level}")
-    assessment: Assessment = part.function()
+def ask(context: Context, name: str, **given: Any) -> Finding | Unanswered:
+    """The finding of one assessment, or why it has no answer."""
+    assessment, traits = assessment_named(name), assessments.get(name).traits
+    assessment.question(context.about(name, given.get("level")), given)  # a mistake in it is no missing answer
     try:
         with exits_as_errors(name):
-            result = assessment.assess(ledger, spec, level=level, rng=generator("assessment", name, seed))
-        if isinstance(result, Unanswered):
-            return result
-        sections, quantities = without_twins(assessment.sections(result, models)), tuple(assessment.quantities(result))
+            result = context.attempt(name, **given)
+        return result if isinstance(result, Unanswered) else _finding(name, traits, assessment, result, context.models)
     except AdvriskError as error:
+        if name in assessments.built_in:
+            raise
         return Unanswered(str(error))
     except Exception as error:  # a package's own code: it must not cost the other answers of the run
+        if name in assessments.built_in:
+            raise
         return Unanswered(f"{name} failed with {type(error).__name__}: {error}", "report this to its authors")
-    if fault := _fault(sections, quantities, part.traits):
+
+
+def finding_of(name: str, result: Any, models: Sequence[str] = ()) -> Finding:
+    """What is said of a result of a built-in question, or of one of several."""
+    assessment = assessment_named(name)
+    if assessment.several and not isinstance(result, tuple):
+        result = (result,)
+    sections = without_twins(assessment.sections(result, models))
+    return Finding(name, assessments.get(name).traits.title, result, sections, tuple(assessment.quantities(result)))
+
+
+def illustrated(found: Finding, folder: Path, ledger: Ledger, models: Sequence[str]) -> Finding:
+    """The finding with pictures of inputs that the run kept, which pages alone show."""
+    result = assessment_named(found.name).illustrated(folder, ledger, found.result)
+    return found if result is found.result else finding_of(found.name, result, models)
+
+
+def _finding(
+    name: str, traits: AssessmentTraits, assessment: Assessment, result: Any, models: Sequence[str]
+) -> Finding | Unanswered:
+    if name in assessments.built_in:
+        return finding_of(name, result, models)
+    sections, quantities = without_twins(assessment.sections(result, models)), tuple(assessment.quantities(result))
+    if fault := _fault(sections, quantities, traits):
         return Unanswered(f"{name} gave {fault}", "report this to its authors")
-    return Finding(name, part.traits.title, result, sections, quantities)
+    return Finding(name, traits.title, result, sections, quantities)
 
 
 def _fault(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...], traits: AssessmentTraits) -> str:
@@ -113,8 +147,8 @@ def _fault(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...],
 
 
 def check_assessments(study: StudySpec) -> None:
-    """Refuse a study whose registered questions could not be answered once it has run."""
-    for name, options in study.assess.further.items():
+    """Refuse a study whose questions could not be answered once it has run."""
+    for name, options in study.assess.brought.items():
         part = assessments.get(name)
         spec = validated(part.traits.spec, options, study.where, within=("assess", name))
         try:

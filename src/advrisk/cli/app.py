@@ -237,7 +237,7 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
     Example: advrisk status runs/signs
     """
     from advrisk.api import Run
-    from advrisk.api.status_sections import status_sections
+    from advrisk.assess.status_sections import status_sections
     from advrisk.render.terminal import print_sections
 
     run = Run.open(folder)
@@ -310,7 +310,7 @@ def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: boo
             print(f"searches: advrisk show search {folder}")
         if study.spec.assess.certificate:
             print(f"certificates: advrisk show certificate {folder}; as documents: advrisk certify {folder}")
-        for name in study.spec.assess.further:
+        for name in study.spec.assess.brought:
             print(f"{name}: advrisk show {name} {folder}")
         if study.spec.gate:
             print(f"requirements: advrisk gate {folder}")

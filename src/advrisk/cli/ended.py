@@ -13,7 +13,7 @@ from advrisk.core.errors import AdvriskError, StudyError
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
-    from advrisk.api.status import Status
+    from advrisk.assess.status import Status
     from advrisk.run.progress import Progress
 
 # Options that the resuming command repeats: all but the limits.

@@ -4,7 +4,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from advrisk.assess.failures.contact_sheet import write_contact_sheet
-from advrisk.assess.failures.modes import SAMPLES
 from advrisk.cli.lines import show_finding
 from advrisk.core.errors import StudyError
 from advrisk.ledger.sync.files import output_file
@@ -27,7 +26,7 @@ def show_failures(
 ) -> None:
     """`advrisk show failures RUN`: the worst branches, and the samples that fail there."""
     asked = {"scenario": _one("--scenario", scenario), "loss": _one("--loss", loss), "model": _one("--model", model)}
-    found = run.failures(**asked, n=SAMPLES if n is None else n)
+    found = run.failures(**asked, samples=n)
     if out is not None:
         with output_file(out) as path:
             n_drawn = write_contact_sheet(run.ledger.storage, found, path)

@@ -53,12 +53,12 @@ def gate(
     Example: advrisk gate runs/signs --require "broken.hardened at 8/255 <= 20 %"
     """
     from advrisk.api import Run
-    from advrisk.api.gate import refuse_lost_study
+    from advrisk.assess.gate.question import refuse_lost_study
     from advrisk.assess.gate.sections import gate_verdicts, sections
 
     given: dict[str, Any] = {"level": level, "evasion": evasion, "cost": cost, "strict_flags": strict_flags}
     run = Run.open(folder)
-    refuse_lost_study(run)
+    refuse_lost_study(run.context)
     found = run.gate(require, **given)
     files = {"junit": junit, "markdown": markdown}
     _show(sections(found), gate_verdicts(found), found.as_dict(), details=details, as_json=as_json, **files)

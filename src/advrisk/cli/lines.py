@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from advrisk.assess.built_in import QUESTIONS
+from advrisk.assess.protocol import finding_of
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
@@ -32,18 +32,28 @@ def shown_part(
 def show_finding(
     run: "Run", name: str, found: Any, *, details: bool = False, out_csv: str | None = None, as_json: bool = False
 ) -> None:
-    """The answer to a built-in question: its rows to a file, its record, or its sections."""
+    """The answer to a built-in question, or several: rows to a file, records, or sections."""
 
     def show() -> None:
         state = run.status()
         if not state.done:
             indented(Terminal(), unfinished_words(state.so_far), by=0)
-        sections = list(QUESTIONS[name].of_one(found))
+        sections = finding_of(name, found).sections
         print_sections(sections, details=details)
         if not details and has_more(sections):
             indented(Terminal(), "· --details shows every table and column.", by=0)
 
-    show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
+    if not isinstance(found, tuple):
+        show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
+        return
+    show_rows(
+        lambda: [row for one in found for row in one.rows()],
+        found[0].columns,
+        lambda: [one.as_dict() for one in found],
+        show,
+        out_csv=out_csv,
+        as_json=as_json,
+    )
 
 
 def print_part(run: "Run") -> None:

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import stated_results
 from advrisk.assess.protocol import Finding
 from advrisk.cli.damage import print_damage, print_headlines, print_risks
 from advrisk.cli.lines import print_part
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
-from advrisk.core.sections import Unanswered, result_of
+from advrisk.core.sections import Unanswered
 from advrisk.render.terminal import Terminal, indented
 from advrisk.report.records import headlines
-from advrisk.study.questions import title_of
+from advrisk.study.registered import title_of
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -48,19 +50,19 @@ def show_summary(run: "Run", folder: str, part: Options, *, as_json: bool) -> No
         return
     found = run.findings()
     if not found.answered:
-        raise RiskError(str(found.damage))
+        raise RiskError(found.why_not("damage"))
     print_summary(run, found, folder, part)
 
 
 def print_summary(run: "Run", found: "Findings", folder: str, part: Options) -> None:
     """What a run says for those who read no further, and where to read on."""
     console, said = Terminal(), headlines(found)
-    if damage := result_of(found.damage):
+    if damage := found.result(DamageAssessment):
         print_damage(damage, said)
     else:
         print_part(run)
         print_headlines(console, said)
-        indicators = result_of(found.indicators)
+        indicators = found.result(IndicatorAssessment)
         for result in stated_results(indicators) if indicators else ():
             print_risks(console, result)
     for question, why in _unanswered(found):
@@ -82,7 +84,7 @@ def _commands(found: "Findings", folder: str, part: Options) -> Iterator[tuple[s
     """Each command with the options that restrict this summary, and what it prints."""
     there = {one.name for one in found.answered}
     built_in = (row for row in _COMMANDS if row[0] in there)
-    answered = (name for name, one in found.further.items() if isinstance(one, Finding))
+    answered = (name for name, one in found.brought.items() if isinstance(one, Finding))
     registered = [(name, f"show {name}", title_of(name).lower()) for name in answered]
     for _, command, what in (*built_in, *registered, ("", "report", "everything, in one HTML file")):
         given = [(option, value) for option in _TAKEN.get(command, tuple(part)) for value in part[option]]

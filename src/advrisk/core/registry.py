@@ -222,6 +222,8 @@ def _type_name(annotation: Any) -> str:
         return _type_name(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         return " | ".join("None" if choice is type(None) else _type_name(choice) for choice in get_args(annotation))
+    if get_origin(annotation) in (list, dict):
+        return f"{get_origin(annotation).__name__}[{', '.join(map(_type_name, get_args(annotation)))}]"
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return annotation.__name__
     return _plain_name(annotation)

@@ -1,4 +1,4 @@
-"""The interim analyses of a run (`looks.json`), and where it stopped early: data only, `report.stopping` has the words.
+"""The interim analyses of a run (`looks.json`), and where it stopped early: data only, `assess.stopping` has the words.
 
 An interim analysis is never forgotten, as it has spent its share of the error that is allowed. Those of another
 question stay in the file, and count again if that question is asked again. Readers are shown only those of samples

@@ -19,7 +19,7 @@ from advrisk.plan.samples import (
     samples_left,
 )
 from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
-from advrisk.plan.sizes import refuse_asked_sizes, refuse_sizes, size_doubts
+from advrisk.plan.sizes import refuse_sizes, size_doubts
 
 __all__ = [
     "Axis",
@@ -51,7 +51,6 @@ __all__ = [
     "model_names",
     "names_of",
     "outline_plan",
-    "refuse_asked_sizes",
     "refuse_moved",
     "refuse_sizes",
     "samples_left",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from advrisk.core.extent import LEVELS, Extent
 from advrisk.core.registries import Registries
 from advrisk.core.traits import Norm
-from advrisk.study import ArmEntry, DamageSpec, Loc, SearchEntry, Source, StudySpec
+from advrisk.study import ArmEntry, DamageSpec, Loc, SearchEntry, StudySpec
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,9 @@ def refuse_sizes(study: StudySpec, registries: Registries, extent: Extent) -> No
 
     Sizes that a preset brings are its own: those of a paper go past the end on purpose.
     """
-    _refuse(_sizes(study, registries), extent, study.where)
-
-
-def refuse_asked_sizes(asked: DamageSpec, extent: Extent) -> None:
-    """The same of the sizes that damage is asked at, when a run is there."""
-    _refuse(_of_damage(asked, ()), extent, Source())
-
-
-def _refuse(sizes: Iterator[_Size], extent: Extent, where: Source) -> None:
-    for size in sizes:
+    for size in _sizes(study, registries):
         if complaint := extent.complaint(size.eps, size.norm):
-            raise where.error(size.place, complaint)
+            raise study.where.error(size.place, complaint)
 
 
 def size_doubts(study: StudySpec, registries: Registries, extent: Extent) -> list[str]:

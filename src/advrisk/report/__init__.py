@@ -2,6 +2,6 @@
 
 from advrisk.report import notebook as _notebook  # noqa: F401  registers what notebooks show
 from advrisk.report.findings import Findings
-from advrisk.report.html import arm_shares, flagged_arms, write_report
+from advrisk.report.html import arm_shares, write_report
 
-__all__ = ["Findings", "arm_shares", "flagged_arms", "write_report"]
+__all__ = ["Findings", "arm_shares", "write_report"]

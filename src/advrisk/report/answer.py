@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import stated_results
 from advrisk.core.sections import Unanswered, result_of, why_not
 from advrisk.report.findings import Findings
@@ -113,12 +115,12 @@ def unfinished_words(so_far: str) -> str:
 
 def leading(found: Findings) -> Answer:
     """The answer of everything that was found."""
-    asked = None if found.by_damage else found.indicators
+    asked = None if found.by_damage else found.answer("indicators", IndicatorAssessment)
     indicators = result_of(asked)
     return answer(
-        found.damage,
+        found.answer("damage", DamageAssessment) or Unanswered("damage was not asked for"),
         stated_results(indicators) if indicators else (),
-        found.gate,
+        found.answer("gate", GateResult),
         lost=why_not(asked).rstrip(".") if found.scenarios_stated else "",
         unfinished=found.unfinished,
     )

@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import EQUALLY, loss_interval, scenario_drivers, stated_results
+from advrisk.assess.stopping import level_words, rest_words
 from advrisk.core.names import cut_words, one_line
-from advrisk.core.sections import Part, Unanswered, result_of, summary_of
+from advrisk.core.sections import Part, Unanswered, summary_of
 from advrisk.ledger import Ledger
 from advrisk.report.answer import leading
 from advrisk.report.findings import Findings
-from advrisk.report.stopping import level_words, rest_words
 from advrisk.report.untested import not_tested
 from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.study import StudySpec
@@ -70,12 +70,12 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
 
 
 def _to_ship(found: Findings) -> list[str]:
-    damage, indicators = result_of(found.damage), result_of(found.indicators)
+    damage, indicators = found.result(DamageAssessment), found.result(IndicatorAssessment)
     lead = leading(found)
     told = list(lead.sentences)
     if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
         told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
-    if damage and found.gate is None and not found.view:
+    if damage and "gate" not in found.answers and not found.view:
         told.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
     named = sorted({one for one in (lead.least_bad, damage.least_bad if damage else None) if one})
     told += _on_equal_corruptions(damage, indicators)
@@ -106,7 +106,7 @@ def _further(found: Findings) -> list[str]:
         f"{name}: no answer, as {str(one).rstrip('.')}."
         if isinstance(one, Unanswered)
         else one.headline or f"{one.title}: see below."
-        for name, one in found.further.items()
+        for name, one in found.brought.items()
     ]
 
 
@@ -123,20 +123,20 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
 
 def _what_drives(found: Findings) -> list[str]:
     told = _said(found, "drivers")
-    damage, indicators = result_of(found.damage), result_of(found.indicators)
+    damage, indicators = found.result(DamageAssessment), found.result(IndicatorAssessment)
     if indicators and not stated_results(indicators):
         told += scenario_drivers(indicators.results[0], damage.least_bad if damage else None)
-    return told or [f"Not known: {found.damage}." if damage is None else "No sample was broken."]
+    return told or [f"Not known: {found.why_not('damage')}." if damage is None else "No sample was broken."]
 
 
 # What is undecided
 
 
 def _undecided(found: Findings) -> list[str]:
-    unanswered = {name: one for name, one in found.built_in.items() if isinstance(one, Unanswered)}
+    unanswered = [(name, found.why_not(name)) for name in found.answers if name not in found.brought]
     return [
         *_said(found, "undecided"),
-        *(f"Nothing can be said of {name}: {str(why).rstrip('.')}." for name, why in unanswered.items()),
+        *(f"Nothing can be said of {name}: {why.rstrip('.')}." for name, why in unanswered if why),
     ]
 
 

@@ -8,17 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advrisk.assess.attacks.black_box import Lead
-from advrisk.assess.built_in import QUESTIONS
-from advrisk.assess.damage.examples import nearest_examples
-from advrisk.assess.failures.exhibits import with_exhibits
+from advrisk.assess.protocol import Finding, illustrated
 from advrisk.core.errors import RiskError
 from advrisk.core.files import write_whole
-from advrisk.core.flags import BLACK_BOX, FLAGS, SHARES, flagged_text
+from advrisk.core.flags import FLAGS, SHARES, flagged_text
 from advrisk.core.names import cut_words, matches, no_match, one_line
-from advrisk.core.sections import Unanswered, result_of, slug
+from advrisk.core.sections import Unanswered, slug
 from advrisk.core.version import VERSION
-from advrisk.ledger import EVALUATED_CELL, Ledger
+from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
 from advrisk.report.executive import executive_summary
@@ -26,7 +23,7 @@ from advrisk.report.figures import arm_heat_map
 from advrisk.report.findings import Findings
 from advrisk.report.provenance import provenance
 from advrisk.study import StudySpec
-from advrisk.study.questions import title_of
+from advrisk.study.registered import title_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -51,16 +48,6 @@ _ARMS = """
              any_value(o.family), any_value(o.norm), any_value(o.eps), o.arm, o.model
 """
 
-_FLAGS = f"""
-    SELECT flag, c.model, c.arm, count(*) AS n_flagged, any_value(n.n) AS n_cells,
-           avg(seen ORDER BY seen) AS share -- in one order, or the last digit depends on how the work was shared
-    FROM (SELECT *, CASE flag WHEN 'zero-gradients' THEN zero_gradients WHEN 'not-increasing' THEN not_increasing
-                              WHEN 'still-gaining' THEN still_gaining WHEN 'no-start' THEN no_start END AS seen
-          FROM (SELECT *, unnest(flags) AS flag FROM cells WHERE {EVALUATED_CELL})) c
-    JOIN (SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL) n
-      ON c.model = n.model AND c.arm = n.arm
-    GROUP BY ALL ORDER BY ALL
-"""
 MAX_FLAGS = 50
 _LONG = 120  # characters of a name that is clipped
 
@@ -90,7 +77,7 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     found = _illustrated(folder, ledger, found)
     shown = content(folder, ledger, study, list(found.flags), found.arms)
     for name, one in found.answers.items():
-        title = QUESTIONS[name].title if name in QUESTIONS else title_of(name)
+        title = title_of(name)
         sections = one if isinstance(one, Unanswered) else one.sections
         shown["findings"].append(page_finding(name, title, sections))
         shown["figures"] |= {} if isinstance(sections, Unanswered) else page_figures(name, sections)
@@ -106,13 +93,11 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
 
 def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
     """With pictures from the inputs that the run kept: only a page shows them."""
-    failures = found.failures
-    if not isinstance(failures, Unanswered):
-        failures = [with_exhibits(ledger.storage, one) for one in failures]
-    if (damage := result_of(found.damage)) is None:
-        return replace(found, failures=failures)
-    examples = tuple(nearest_examples(folder, ledger, damage.distances))
-    return replace(found, failures=failures, damage=replace(damage, examples=examples))
+    answers = {
+        name: illustrated(one, folder, ledger, found.models) if isinstance(one, Finding) else one
+        for name, one in found.answers.items()
+    }
+    return replace(found, answers=answers)
 
 
 def _scripts() -> dict[str, Any]:
@@ -157,21 +142,6 @@ def content(
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
         "study_text": _study_text(folder),
     }
-
-
-def flagged_arms(ledger: Ledger, leads: Sequence[Lead] = ()) -> list[dict[str, Any]]:
-    """For each flag, model and arm: how many cells are flagged, and the mean share seen in them, if there is one.
-
-    A black-box arm that did better than arms with gradients (`leads`) did so in all its cells together.
-    """
-    rows: list[dict[str, Any]] = ledger.query(_FLAGS).to_pylist()
-    cells = ledger.query(f"SELECT model, arm, count(*) AS n FROM cells WHERE {EVALUATED_CELL} GROUP BY ALL").to_pylist()
-    n_cells = {(row["model"], row["arm"]): row["n"] for row in cells}
-    for lead in leads:
-        n = n_cells[lead.model, lead.arm]
-        named = {"flag": BLACK_BOX, "model": lead.model, "arm": lead.arm}
-        rows.append(named | {"n_flagged": n, "n_cells": n, "share": lead.share})
-    return rows
 
 
 def arm_shares(ledger: Ledger, arms: Sequence[str] | None = None) -> list[dict[str, Any]]:

@@ -6,9 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.core.clock import time_of_making
 from advrisk.core.digest import digest
-from advrisk.core.sections import result_of
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
@@ -104,11 +105,11 @@ def commands(found: Findings, *, with_study: bool = True) -> tuple[tuple[str, st
     told: list[tuple[str, str]] = []
     if with_study:
         told.append(("Run it again, into another folder", "advrisk run study.yaml --out again"))
-    if result_of(found.damage):
+    if found.result(DamageAssessment):
         told.append(("The decision table", "advrisk select RUN"))
     shown = (one for one in found.answered if one.name not in ("damage", "gate"))
     told += [(one.title, f"advrisk show {one.name} RUN") for one in shown]
-    if result_of(found.certificate):
+    if found.result(CertificateAssessment):
         told.append(("Certificates as documents", "advrisk certify RUN"))
         told.append(("Check one of them against the run", "advrisk verify RUN/certificates/MODEL.json --run RUN"))
     told.append(("This report", "advrisk report RUN"))

@@ -1,12 +1,11 @@
 """Everything a run answers, for machines: one JSON record, and tables. Terminal, report and Python tell the same."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advrisk.assess.built_in import QUESTIONS
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import findings
@@ -15,7 +14,7 @@ from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
 from advrisk.core.plain import json_text, plain
-from advrisk.core.sections import Unanswered, result_of, summary_of
+from advrisk.core.sections import Unanswered, summary_of
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
 from advrisk.render.records import arrow_tables, tables_record
@@ -24,7 +23,7 @@ from advrisk.report.executive import executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares
 from advrisk.report.provenance import provenance
-from advrisk.study import StudySpec
+from advrisk.study import StudySpec, assessments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +34,8 @@ FLAGS: Columns = {
     **dict.fromkeys(("n_flagged", "n_cells"), "count"),
     "share": "number",
 }
-SINGLE = [name for name, question in QUESTIONS.items() if not question.several]  # those that have one result each
+LISTS = {"failures": "failures", "search": "searches"}  # questions with several results -> what they are in a record
+SINGLE = [name for name in assessments.built_in if name not in LISTS]
 
 
 def damage_record(found: DamageAssessment) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def damage_record(found: DamageAssessment) -> dict[str, Any]:
 
 def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything a report says, as plain values; None where there is no answer, and then `unanswered` may say why."""
-    answers = {name: getattr(found, name) for name in SINGLE}
+    told = {one.name: _told(one.result) for one in found.answered}
     record = {
         "schema": SCHEMA,
         "run": run_name,
@@ -57,10 +57,9 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "executive": executive_summary(ledger, study, found).as_dict(),
         "provenance": _origin(ledger, study, found),
         "numbers": found.rows(),
-        **{name: _told(answer) for name, answer in answers.items()},
-        "failures": [one.as_dict() for one in result_of(found.failures) or ()],
-        "searches": [one.as_dict() for one in result_of(found.search) or ()],
-        "further": {name: finding_record(one) for name, one in found.further.items() if isinstance(one, Finding)},
+        **{name: told.get(name) for name in SINGLE},
+        **{field: told.get(name, []) for name, field in LISTS.items()},
+        "further": {name: finding_record(one) for name, one in found.brought.items() if isinstance(one, Finding)},
         "arms": arm_shares(ledger, found.arms),
         "flags": list(found.flags),
         "unanswered": {name: str(why) for name, why in found.answers.items() if isinstance(why, Unanswered)},
@@ -88,7 +87,7 @@ def headlines(found: Findings) -> list[str]:
     """What a run says, for those who read no further: a sentence or more for each kind of question."""
     told = list(leading(found).sentences)
     told += [line for one in found.answered for line in summary_of(one.sections, "headlines")]
-    return told + [one.headline for one in found.further.values() if isinstance(one, Finding) and one.headline]
+    return told + [one.headline for one in found.brought.values() if isinstance(one, Finding) and one.headline]
 
 
 def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
@@ -112,14 +111,12 @@ def _origin(ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[st
 def findings_tables(found: Findings) -> "dict[str, pa.Table]":
     """Each answer as a table, and the numbers that lead, all in one."""
     tables = {"numbers": found.to_arrow()}
-    for name, question in QUESTIONS.items():
-        answer = result_of(getattr(found, name))
-        if question.several and answer:
-            tables[name] = arrow_table([row for one in answer for row in one.rows()], question.result.columns)
-        elif isinstance(answer, Tabular):
-            tables[name] = answer.to_arrow()
-    for name, one in found.further.items():
-        tables |= arrow_tables(name, one.sections) if isinstance(one, Finding) else {}
+    for one in found.answered:
+        if one.name in found.brought:
+            tables |= arrow_tables(one.name, one.sections)
+            continue
+        results: Sequence[Tabular] = one.result if isinstance(one.result, tuple) else (one.result,)
+        tables[one.name] = arrow_table([row for held in results for row in held.rows()], results[0].columns)
     return tables | {"flags": arrow_table(list[Row](found.flags), FLAGS)}
 
 
@@ -131,7 +128,13 @@ def write_json(target: Path, record: dict[str, Any]) -> Path:
     return target
 
 
-def _told(answer: Any) -> dict[str, Any] | None:
-    if answer is None or isinstance(answer, Unanswered):
-        return None
-    return damage_record(answer) if isinstance(answer, DamageAssessment) else dict(answer.as_dict())
+def _told(result: Any) -> Any:
+    """A result as plain values; a list of several."""
+    match result:
+        case DamageAssessment():
+            return damage_record(result)
+        case Tabular():
+            return dict(result.as_dict())  # type: ignore[attr-defined]
+        case tuple():
+            return [one.as_dict() for one in result]
+    return None  # of a package, which has sections

@@ -14,7 +14,6 @@ from advrisk.assess.damage.distances import Distances
 from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import size_text
-from advrisk.core.sections import result_of, why_not
 from advrisk.core.traits import DETECTOR, TRANSFER, Norm
 from advrisk.ledger import Ledger
 from advrisk.report.findings import Findings
@@ -84,7 +83,7 @@ def not_tested(ledger: Ledger, study: StudySpec | None, found: Findings) -> list
     splits = {row["split"]: row["n"] for row in ledger.query(_SPLITS).to_pylist()}
     return [
         *_on_rest(found),
-        *_on_attacks(attacks, detectors=found.detection is not None),
+        *_on_attacks(attacks, detectors="detection" in found.answers),
         *_on_corruptions([arm for arm in arms if arm.kind == "corruption"], _shape(ledger)),
         *_on_notice(found),
         *_on_deployment(study),
@@ -192,12 +191,12 @@ def _shape(ledger: Ledger) -> str:
 
 def _on_notice(found: Findings) -> list[str]:
     """Whether anybody knows what goes unnoticed."""
-    damage = found.damage
+    damage = found.answer("damage", DamageAssessment)
     if isinstance(damage, DamageAssessment) and damage.relative:
-        beside = "" if found.detection is None else ", though detectors scored the run"
+        beside = "" if "detection" not in found.answers else ", though detectors scored the run"
         so = "damage is relative to these models, and no probability" if damage.comparison else "there is no damage"
         return [f"No evasion curve and no alarm was given{beside}, so nobody knows what goes unnoticed: {so}."]
-    return ["No detector was assessed."] if found.detection is None else []
+    return ["No detector was assessed."] if "detection" not in found.answers else []
 
 
 def _on_deployment(study: StudySpec | None) -> list[str]:
@@ -207,8 +206,8 @@ def _on_deployment(study: StudySpec | None) -> list[str]:
 
 
 def _on_certificate(found: Findings, splits: Mapping[str, int]) -> list[str]:
-    if found.certificate is not None:
-        why = why_not(found.certificate)
+    if "certificate" in found.answers:
+        why = found.why_not("certificate")
         return [f"Nothing is certified: {why.rstrip('.')}."] if why else []
     if not splits.get("calibrate"):
         return ["Nothing is certified: no samples were set aside to calibrate."]
@@ -216,15 +215,16 @@ def _on_certificate(found: Findings, splits: Mapping[str, int]) -> list[str]:
 
 
 def _on_search(found: Findings, attacks: Sequence[ArmFacts]) -> list[str]:
-    if result_of(found.search) or not attacks:
+    if any(one.name == "search" for one in found.answered) or not attacks:
         return []
     return ["No search looked for stronger settings of the attacks: they ran as the study has them."]
 
 
 def _on_left_out(found: Findings) -> list[str]:
-    if not isinstance(found.damage, DamageAssessment):
+    damage = found.result(DamageAssessment)
+    if damage is None:
         return []
-    distances: Distances = found.damage.distances
+    distances: Distances = damage.distances
     told = []
     if distances.n_unfinished:
         told.append(f"{counted(distances.n_unfinished, 'sample')} not finished")

@@ -13,10 +13,11 @@ from advrisk.study.assess import (
 )
 from advrisk.study.defence import DefenceSpec
 from advrisk.study.fields import as_written, plain_sizes, validated, written_sizes
-from advrisk.study.gate import CERTIFIED, QUANTITIES, Requirement, Term, parse_requirement
+from advrisk.study.gate import Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, detector_names, expanded, study_ground
-from advrisk.study.questions import AssessmentTraits, Quantity, assessment_of, assessments
+from advrisk.study.questions import AssessmentTraits, Quantity
 from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_recipe
+from advrisk.study.registered import CERTIFIED, assessment_of, assessments
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
 from advrisk.study.source import Loc, Source, read_yaml
@@ -38,7 +39,6 @@ __all__ = [
     "AVERAGE",
     "CERTIFIED",
     "CLEAN",
-    "QUANTITIES",
     "THEORY",
     "AlarmSpec",
     "Arm",

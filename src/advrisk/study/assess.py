@@ -6,8 +6,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
-from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Size, Sizes, Strict
+from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Shown, Size, Sizes, Strict
 
+_ARMS = Field(description="Count this arm only; * is allowed.")
 AVERAGE = "average"  # the evasion curve that the compared models make themselves
 
 
@@ -90,14 +91,30 @@ class DamageSpec(Strict):
         return self
 
 
+class ConvergenceSpec(Strict):
+    """How finely it is shown that damage settles; `damage` says of which."""
+
+    points: Annotated[int, Field(strict=True, ge=1, le=1000, description="Numbers of samples to show.")] = 40
+    resamples: Annotated[int, Field(strict=True, ge=1, le=10_000, description="Draws of samples behind each band.")] = (
+        50
+    )
+
+
+class AttacksSpec(Strict):
+    """Which attacks are held against each other, in which norm; by default those of damage."""
+
+    norm: Norm | None = None
+    arms: Names | None = None
+
+
 class DetectionSpec(Strict):
     """Which attacks detectors are held against, where the false-positive rate is read off, and where alarms begin.
 
     `false_alarms` is the share of clean inputs above the threshold at which it is asked which arm gets past.
     """
 
-    arms: Names | None = None
-    tpr: Annotated[Number, Field(gt=0, le=1)] = 0.95
+    arms: Annotated[Names | None, _ARMS, Shown("--arm", "ARM")] = None
+    tpr: Annotated[Number, Field(gt=0, le=1, description="The share of attacks to detect.")] = 0.95
     false_alarms: Annotated[Number, Field(ge=0, lt=1)] = 0.05
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
     resamples: Annotated[int, Field(strict=True, ge=100, le=100_000)] = 1000
@@ -107,6 +124,12 @@ class IndicatorSpec(Strict):
     """How sure the intervals of key risk indicators are; `losses` and `scenarios` of the study say the rest."""
 
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
+
+
+class FailuresSpec(Strict):
+    """How many of the samples that a branch hurts most are listed; fewer, unless it is said, on the page."""
+
+    samples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 12
 
 
 class HardwareSpec(Strict):
@@ -146,20 +169,55 @@ class SurvivalSpec(Strict):
     longer training on a sample must have taken than breaking one.
     """
 
-    measure: Literal["forward", "gradient", "seconds", "process-seconds"] = "forward"
-    covariates: list[str] | None = None  # an empty list: nothing explains them
-    shape_covariates: list[str] = Field(default_factory=list)
-    reference: dict[str, Level] = Field(default_factory=dict)
-    units: dict[str, Unit] = Field(default_factory=dict)
-    tolerance: Annotated[Number, Field(gt=0, lt=1)] = 0.02
-    family: Literal["auto", "weibull", "lognormal", "loglogistic"] = "auto"
-    norm: Norm | None = None
-    arms: Names | None = None
-    level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
-    until: Annotated[Number, Field(gt=0)] | None = None
-    eps_max: Annotated[Number, Field(gt=0)] | None = None
-    broken_factor: Annotated[Number, Field(gt=0)] = 10.0
+    measure: Annotated[
+        Literal["forward", "gradient", "seconds", "process-seconds"], Field(description="The unit of durations.")
+    ] = "forward"
+    # An empty list: nothing explains them.
+    covariates: Annotated[
+        list[str] | None, Field(description="What explains durations: eps, model, a tag, …"), Shown("--covariate")
+    ] = None
+    shape_covariates: Annotated[list[str], Shown("--shape-covariate")] = Field(
+        default_factory=list, description="What changes the shape of the law."
+    )
+    reference: Annotated[dict[str, Level], Shown(metavar="COVARIATE=LEVEL")] = Field(
+        default_factory=dict, description="The level to compare others with, as in model=plain."
+    )
+    units: Annotated[dict[str, Unit], Shown("--unit", "COVARIATE=SIZE")] = Field(
+        default_factory=dict, description="The unit of an effect, as in eps=1/255."
+    )
+    tolerance: Annotated[Number, Field(gt=0, lt=1, description="How far off a law may be and still be quoted.")] = 0.02
+    family: Annotated[
+        Literal["auto", "weibull", "lognormal", "loglogistic"],
+        Field(description="The law of durations; auto is the one that explains unseen samples best."),
+    ] = "auto"
+    norm: Annotated[Norm | None, Field(description="The norm in which distances count.")] = None
+    arms: Annotated[Names | None, _ARMS, Shown("--arm", "ARM")] = None
+    level: Annotated[Number, Field(gt=0, lt=1, description="The level of intervals.")] = 0.95
+    until: Annotated[
+        Annotated[Number, Field(gt=0)] | None, Field(description="Take means up to this many passes or seconds.")
+    ] = None
+    eps_max: Annotated[
+        Annotated[Number, Field(gt=0)] | None, Field(description="Count costs of sizes up to this one.")
+    ] = None
+    broken_factor: Annotated[
+        Number,
+        Field(gt=0, description="Call a model broken if training takes this many times as long as breaking."),
+    ] = 10.0
     hardware: HardwareSpec | None = None
+
+
+class SearchesSpec(Strict):
+    """Searches against which models are shown; by default all."""
+
+    models: Annotated[
+        Names | None, Field(description="Show searches against this model only."), Shown("--model", "MODEL")
+    ] = None
+
+
+class GateSpec(Strict):
+    """Whether a requirement fails to pass where the attacks that it rests on are flagged."""
+
+    strict_flags: bool = False
 
 
 Share = Annotated[Number, Field(gt=0, lt=1)]
@@ -190,10 +248,12 @@ class CertificateSpec(Strict):
     other questions, this one runs cells: on the samples to calibrate.
     """
 
-    alpha: Share = 0.1
-    zeta: Share = 0.05
-    arms: Names | None = None
-    method: Literal["exact", "hoeffding-bentkus", "betting"] = "exact"
+    alpha: Annotated[Share, Field(description="The risk to certify, between 0 and 1.")] = 0.1
+    zeta: Annotated[Share, Field(description="How often the procedure may certify wrongly.")] = 0.05
+    arms: Annotated[Names | None, _ARMS, Shown("--arm", "ARM")] = None
+    method: Annotated[Literal["exact", "hoeffding-bentkus", "betting"], Field(description="The bound on the risk.")] = (
+        "exact"
+    )
     population: Literal["as-sampled", "balanced"] | None = None
     search_guarantee: SearchGuaranteeSpec | None = None
 
@@ -204,17 +264,22 @@ def _asked(value: object) -> object:
 
 
 class AssessSpec(Strict):
-    """The questions to answer; others that are registered stand beside them (`study.questions`)."""
+    """The questions to answer; those that packages bring stand beside them (`study.registered`)."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
+    gate: GateSpec = GateSpec()
     damage: DamageSpec = DamageSpec()
+    convergence: ConvergenceSpec = ConvergenceSpec()
     detection: DetectionSpec = DetectionSpec()
     indicators: IndicatorSpec = IndicatorSpec()
+    failures: FailuresSpec = FailuresSpec()
     survival: Annotated[SurvivalSpec, BeforeValidator(_asked)] = SurvivalSpec()
+    search: SearchesSpec = SearchesSpec()
     certificate: CertificateSpec | None = None
+    attacks: AttacksSpec = AttacksSpec()
 
     @property
-    def further(self) -> dict[str, dict[str, Any]]:
-        """What is asked beside the questions above, with its options."""
+    def brought(self) -> dict[str, dict[str, Any]]:
+        """What is asked of assessments that packages bring, with its options."""
         return {name: dict(options or {}) for name, options in (self.model_extra or {}).items()}

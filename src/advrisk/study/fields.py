@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -57,6 +58,14 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, gt=0)]
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """In `Annotated`: how a field is written as an option of a command, where its name and type do not say."""
+
+    option: str = ""
+    metavar: str = ""
 
 
 class Strict(BaseModel):

@@ -16,7 +16,8 @@ from typing import Literal
 from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import parse_number
-from advrisk.study.questions import Quantity, further_quantities
+from advrisk.study.questions import Quantity
+from advrisk.study.registered import CERTIFIED, quantities, quantity_named
 
 Op = Literal["<=", "<", ">=", ">", "=="]
 EVERY = "*"
@@ -29,38 +30,6 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*/\s*\d+(?:
 _OP = re.compile(r"<=|>=|==|<|>|≤|≥")
 _SAME = {"≤": "<=", "≥": ">="}
 _WITH_CAVEATS = re.compile(r"with\s+caveats\b")
-
-
-QUANTITIES: dict[str, Quantity] = {  # their names are RESERVED_QUANTITIES in `study.questions`
-    "damage": Quantity("probability that an attack does damage", "share", compared=True, bound=True),
-    "broken": Quantity("share of samples broken within a size", "share", size="needed", compared=True, bound=True),
-    "robust_accuracy": Quantity(
-        "share of samples that stay right within a size", "share", size="needed", compared=True, bound=True
-    ),
-    "clean_accuracy": Quantity("share of clean inputs answered rightly", "share", compared=True),
-    "clean_rejection": Quantity("share of clean inputs refused", "share", compared=True),
-    "cost": Quantity("what an attacked input costs on average", "number", compared=True, bound=True),
-    "risk": Quantity("risk under a scenario", "number", inside=("scenario", "loss"), compared=True),
-    "auroc": Quantity(
-        "AUROC of a detector against all attacks together", "share", of="detector", inside=("model",), bound=True
-    ),
-    "fpr": Quantity(
-        "false-positive rate of a detector against all attacks together",
-        "share",
-        of="detector",
-        inside=("model",),
-        bound=True,
-    ),
-    "survival": Quantity("mean time that a model survives, up to the limit", "number", bound=True),
-    "certificate": Quantity("whether the certificate was given", "yes", size="allowed"),
-    "certified_wrong": Quantity("certified bound on inputs wrong, clean or attacked", "share", size="allowed"),
-    "certified_broken": Quantity("certified bound on inputs that the attacks break", "share", size="allowed"),
-    "error_rows": Quantity("rows that ended in an error or a timeout", "count", of="anything"),
-    "flagged": Quantity("cells that are flagged", "count", of="anything", inside=("flag",)),
-}
-
-
-CERTIFIED = ("certificate", "certified_wrong", "certified_broken")
 
 
 @dataclass(frozen=True)
@@ -76,7 +45,9 @@ class Term:
 
     @property
     def what(self) -> Quantity:
-        return QUANTITIES.get(self.quantity) or further_quantities()[self.quantity]
+        found = quantity_named(self.quantity)
+        assert found is not None  # the reader refused other names
+        return found
 
     def __str__(self) -> str:
         name = "" if self.subject is None else quoted(self.subject)
@@ -203,11 +174,11 @@ class _Reader:
 
     def _term(self) -> Term:
         name = self._match(_QUANTITY)
-        known = QUANTITIES if name in QUANTITIES else QUANTITIES | further_quantities()
-        if name not in known:
-            hint = did_you_mean(name, known) if name else f"known: {', '.join(known)}"
+        what = quantity_named(name) if name else None
+        if name is None or what is None:
+            hint = did_you_mean(name, quantities()) if name else f"known: {', '.join(quantities())}"
             raise self._wrong(f"nothing that can be required is called so; {hint}", repr(name) if name else None)
-        what, subject, every = known[name], None, False
+        subject, every = None, False
         if self.text.startswith(".", self.place):
             self.place += 1
             subject, every = self._name(of=what.of)

@@ -11,7 +11,8 @@ from advrisk.core.flags import FLAGS
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import size_text
 from advrisk.study.assess import AVERAGE, DamageSpec
-from advrisk.study.gate import CERTIFIED, Requirement, Term, quoted
+from advrisk.study.gate import Requirement, Term, quoted
+from advrisk.study.registered import CERTIFIED
 from advrisk.study.spec import StudySpec
 
 _NO_CURVE = (

@@ -1,19 +1,16 @@
-"""The registry of assessments, and what each says of itself: its title, its options, and what may be required of it.
+"""What an assessment says of itself: its title, its options, and what may be required of it; and the registry of them.
 
-An assessment is registered once, built in or by a package with the entry point `advrisk.assessments`. Its spec gives
-the keys below `assess:` in a study, the options of `advrisk show NAME` and the arguments of `run.assess("NAME")`.
-Nothing here knows how a question is answered: `assess.protocol` does.
+Its spec gives the keys below `assess:` in a study, the options of `advrisk show NAME` and the arguments of
+`run.assess("NAME")`. `study.registered` holds the registry; nothing here knows how a question is answered.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from advrisk.core.errors import RegistryError
-from advrisk.core.names import did_you_mean
-from advrisk.core.registry import Function, Registry
-from advrisk.study.fields import Strict, validated
-from advrisk.study.source import Source
+from advrisk.core.registry import Function, Part, Registry
+from advrisk.study.fields import Strict
 
 LimitKind = Literal["share", "number", "count", "yes"]  # what a limit may be: within [0, 1], any, a whole number, none
 
@@ -31,116 +28,93 @@ class Quantity:
     bound: bool = False  # it comes from attacks, and a better one would make it worse
 
 
-# Names that commands, sections of the page and tables have already.
-RESERVED = frozenset(
-    [
-        "arms",
-        "attacks",
-        "certificate",
-        "certificates",
-        "compare",
-        "convergence",
-        "damage",
-        "detection",
-        "detectors",
-        "failures",
-        "figures",
-        "flags",
-        "gate",
-        "health",
-        "indicators",
-        "main",
-        "models",
-        "numbers",
-        "provenance",
-        "search",
-        "summary",
-        "survival",
-    ]
-)
-RESERVED_QUANTITIES = frozenset(
-    (
-        *("auroc", "broken", "certificate", "certified_broken", "certified_wrong", "clean_accuracy", "clean_rejection"),
-        *("cost", "damage", "error_rows", "flagged", "fpr", "risk", "robust_accuracy", "survival"),
-    )
-)
-_TAKEN = frozenset(
-    ("as_json", "details", "folder", "level", "model", "name", "out_csv", "where")
-)  # options that every question has
-
-
 @dataclass(frozen=True)
 class AssessmentTraits:
     """What an assessment says of itself.
 
-    `quantities` are the names that requirements may use: `leak` for `leak.MODEL <= 5 %`. Its answer gives an estimate
-    for each model under `leak.MODEL`, or under `leak` for a quantity of the whole run.
+    `quantities` are the names that requirements may use: `leak` for `leak.MODEL <= 5 %`. The answer of a package's
+    assessment gives an estimate for each model under `leak.MODEL`, or under `leak` for a quantity of the whole run.
     """
 
     title: str
     spec: type[Strict]
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     use_when: str = ""
+    options: type[Strict] | None = None  # what can be asked of a finished run, where that is more than a study says
+    follows: tuple[str, ...] = ()  # options of a part of a run (`run.part(norm=…)`) that it takes over
 
-    def __post_init__(self) -> None:
-        if taken := sorted(_TAKEN.intersection(self.spec.model_fields)):
-            raise RegistryError(
-                f"{self.spec.__name__}: every question has {', '.join(taken)} already; rename the field"
-            )
-        for name, one in self.quantities.items():
-            if one.compared or one.inside or one.size != "none" or one.of == "detector":
-                raise RegistryError(
-                    f"{name}: a registered quantity is of a model or of the run; it has no size, no brackets and no "
-                    "comparison of two models"
-                )
+    @property
+    def accepts(self) -> type[Strict]:
+        """What it can be asked with: Python arguments, and options of the command."""
+        return self.options or self.spec
+
+
+# Commands, sections of the page, and files of the report that are no question.
+_NO_QUESTION = frozenset(
+    (
+        *("arms", "certificates", "compare", "detectors", "figures", "flags", "health"),
+        *("main", "models", "numbers", "provenance", "summary"),
+    )
+)
+# Options that every question has.
+_SHARED = frozenset(("as_json", "details", "folder", "level", "model", "name", "out_csv", "where"))
 
 
 class Assessments(Registry[AssessmentTraits]):
-    """The registered assessments; each has a name of its own."""
+    """The registered assessments; each has a name and quantities of its own.
 
-    def register(self, name: str, *, traits: AssessmentTraits, version: int = 1) -> Callable[[Function], Function]:
-        """Register the decorated class under a kebab-case name."""
-        if name in RESERVED:
+    The traits of those built in are `built_in`, in the order of the page: what can be asked and required is known
+    before any class that answers is imported.
+    """
+
+    def __init__(self, kind: str, built_in: Mapping[str, AssessmentTraits]) -> None:
+        super().__init__(kind)
+        self.built_in = built_in
+
+    def register(
+        self, name: str, *, traits: AssessmentTraits | None = None, version: int = 1
+    ) -> Callable[[Function], Function]:
+        """Register the decorated class under a kebab-case name; a built-in one has its traits in `study.registered`."""
+        if traits is None:
+            if name not in self.built_in:
+                raise RegistryError(f"{name}: an assessment needs traits: a title, a spec, its quantities")
+            return super().register(name, traits=self.built_in[name], version=version)
+        if name in _NO_QUESTION or name in self.built_in:
             raise RegistryError(f"{name!r} is taken by advrisk itself; choose another name")
-        if own := sorted(RESERVED_QUANTITIES.intersection(traits.quantities)):
-            raise RegistryError(f"{name}: the quantity {own[0]!r} is advrisk's own; choose another name")
-        held = {quantity for part in self._parts.values() for quantity in part.traits.quantities}
-        if shared := sorted(held.intersection(traits.quantities)):
-            raise RegistryError(f"{name}: another assessment has the quantity {shared[0]!r}; choose another name")
+        _refuse_traits(name, traits)
+        for other, quantities in self._taken():
+            if shared := sorted(traits.quantities.keys() & quantities):
+                raise RegistryError(f"{name}: {other} has the quantity {shared[0]!r} already; choose another name")
         return super().register(name, traits=traits, version=version)
 
+    def get(self, name: str) -> Part[AssessmentTraits]:
+        """The part of that name; packages are loaded only for one that is not built in."""
+        return self._parts[name] if name in self.built_in and name in self._parts else super().get(name)
 
-assessments = Assessments("assessments")
+    def __contains__(self, name: object) -> bool:
+        return name in self.built_in or super().__contains__(name)
+
+    def __iter__(self) -> Iterator[Part[AssessmentTraits]]:
+        """Those built in, in the order of the page; then those of packages by name."""
+        parts = {part.name: part for part in super().__iter__()}
+        return iter([parts.pop(name) for name in self.built_in if name in parts] + list(parts.values()))
+
+    def brought(self) -> list[Part[AssessmentTraits]]:
+        """Those that packages bring, by name."""
+        return [part for part in self if part.name not in self.built_in]
+
+    def _taken(self) -> Iterator[tuple[str, Mapping[str, Quantity]]]:
+        yield from ((name, traits.quantities) for name, traits in self.built_in.items())
+        yield from ((name, part.traits.quantities) for name, part in self._parts.items() if name not in self.built_in)
 
 
-def title_of(name: str) -> str:
-    """The title of an assessment; its name where no installed package brings it."""
-    return assessments.get(name).traits.title if name in assessments else name
-
-
-def further_quantities() -> dict[str, Quantity]:
-    """What registered assessments add to the quantities that can be required."""
-    return {name: quantity for part in assessments for name, quantity in part.traits.quantities.items()}
-
-
-def assessment_of(quantity: str) -> str | None:
-    """The registered assessment that a quantity is of."""
-    return next((part.name for part in assessments if quantity in part.traits.quantities), None)
-
-
-def check_questions(asked: Any, built_in: Mapping[str, Any], source: Source, *, installed: bool = True) -> None:
-    """Refuse what stands below `assess:` and is no question, or is asked with options that it does not have.
-
-    With `installed=False`, questions of packages that are not installed are let through: a run can be read anywhere.
-    """
-    for name, options in asked.items() if isinstance(asked, Mapping) else ():
-        if name in built_in:
-            continue
-        if name not in assessments:
-            if not installed:
-                continue
-            known = [*built_in, *(part.name for part in assessments)]
-            raise source.error(("assess", str(name)), f"unknown key; {did_you_mean(name, known)}")
-        if not isinstance(options, Mapping | None):
-            raise source.error(("assess", name), f"a mapping is needed, found {options!r}")
-        validated(assessments.get(name).traits.spec, options or {}, source, within=("assess", name))
+def _refuse_traits(name: str, traits: AssessmentTraits) -> None:
+    """Refuse what `show` and the gate cannot offer of a package's assessment."""
+    if taken := sorted(_SHARED.intersection(traits.spec.model_fields)):
+        raise RegistryError(f"{traits.spec.__name__}: every question has {', '.join(taken)} already; rename the field")
+    for quantity, one in traits.quantities.items():
+        if one.compared or one.inside or one.size != "none" or one.of == "detector":
+            raise RegistryError(
+                f"{name}: {quantity}: a registered quantity is of a model or of the run; it has no size, no brackets "
+                "and no comparison of two models"
+            )

@@ -33,7 +33,7 @@ from advrisk.study.fields import (
 )
 from advrisk.study.gate import parse_requirement
 from advrisk.study.precisions import OnePrecision, in_each_precision
-from advrisk.study.questions import check_questions
+from advrisk.study.registered import check_questions
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Source, read_yaml
@@ -337,7 +337,7 @@ def load_study(path: str | Path, *, installed: bool = True) -> StudySpec:
 def study_from(data: Mapping[str, Any], source: Source | None = None, *, installed: bool = True) -> StudySpec:
     """Check a study given as a mapping."""
     source = source or Source()
-    check_questions(data.get("assess"), AssessSpec.model_fields, source, installed=installed)
+    check_questions(data.get("assess"), source, installed=installed)
     study = validated(StudySpec, in_each_precision(data, source), source)
     study._where = source
     study._written = written_sizes(data)

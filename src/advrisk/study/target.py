@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from advrisk.core.digest import digest
 from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean, nearest
-from advrisk.study.gate import CERTIFIED, EVERY, QUANTITIES, Requirement, Term, parse_requirement
+from advrisk.study.gate import EVERY, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, expanded
+from advrisk.study.registered import CERTIFIED, built_in_quantities
 from advrisk.study.spec import StudySpec
 
 DECIDED, GATE = "decided", "gate"
@@ -122,11 +123,12 @@ def _check_quantity(text: str, quantity: str) -> None:
     name = found[1] if (found := _WORD.match(quantity)) else ""
     if name in SCORED:
         raise StudyError(f"the target {text!r}: detectors score once the cells are done, so nobody can look before")
-    if name and name not in QUANTITIES:
+    known = built_in_quantities()
+    if name and name not in known:
         raise StudyError(f"the target {text!r}: no quantity is called {name!r}; {did_you_mean(name, PRECISE)}")
     if name not in PRECISE:
         raise StudyError(f"the target {text!r}: {_OF_THESE}")
-    if QUANTITIES[name].size == "needed" and " at " not in quantity:
+    if known[name].size == "needed" and " at " not in quantity:
         raise StudyError(f"the target {text!r}: {name} needs a size, as in `{quantity.strip()} at 8/255 ±0.02`")
 
 

@@ -1,31 +1,39 @@
 """Registered assessments: what is refused at registration, and what becomes an answer or none."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from advrisk.assess import protocol
-from advrisk.assess.protocol import ask, check_assessments
+from advrisk.assess import context, protocol
+from advrisk.assess.context import Context
+from advrisk.assess.protocol import Assessment, ask, check_assessments
 from advrisk.core.errors import RegistryError, RiskError, StudyError
 from advrisk.core.estimate import Estimate, NamedEstimate
 from advrisk.core.sections import Column, Group, Headline, Section, Table, Unanswered
-from advrisk.study import QUANTITIES, questions, study_from
+from advrisk.study import registered, study_from
+from advrisk.study.assess import AssessSpec
 from advrisk.study.fields import Strict
-from advrisk.study.questions import Assessments, AssessmentTraits, Quantity, check_questions
+from advrisk.study.questions import Assessments, AssessmentTraits, Quantity
+from advrisk.study.registered import BUILT_IN, check_questions
 from advrisk.study.source import Source
 
 RATE = Estimate(0.2, 0.1, 0.3, 0.95, 50, "Clopper-Pearson")
 AUTHORS = "report this to its authors"
-LEDGER: Any = SimpleNamespace()  # which these questions never open
+
+
+def run() -> Context:
+    """A run whose ledger these questions never open."""
+    return Context(ledger=SimpleNamespace())  # type: ignore[arg-type]
 
 
 class LeakSpec(Strict):
     largest: float = 1.0
 
 
-class Leak:
+class Leak(Assessment):
     """How much leaks."""
 
     found: Any = RATE
@@ -36,7 +44,7 @@ class Leak:
         if spec.largest == 0:
             raise StudyError("found `largest: 0`, so nothing could be counted")
 
-    def assess(self, ledger: Any, spec: LeakSpec, *, level: float, rng: Any) -> Any:
+    def assess(self, context: Context, spec: LeakSpec) -> Any:
         if isinstance(self.found, Exception):
             raise self.found
         return self.found
@@ -51,9 +59,9 @@ class Leak:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Assessments:
-    made = Assessments("assessments")
-    monkeypatch.setattr(protocol, "assessments", made)
-    monkeypatch.setattr(questions, "assessments", made)
+    made = Assessments("assessments", BUILT_IN)
+    for module in (context, protocol, registered):
+        monkeypatch.setattr(module, "assessments", made)
     return made
 
 
@@ -68,7 +76,7 @@ def leaking(registry: Assessments, **own: Any) -> None:
 
 def test_an_answer_has_sections_and_quantities(registry: Assessments) -> None:
     leaking(registry)
-    found = ask("leak", LEDGER, {})
+    found = ask(run(), "leak")
     assert not isinstance(found, Unanswered)
     assert (found.title, found.headline) == ("Leaks", "It leaks.")
     assert found.rows() == [{"quantity": "leak", "model": "plain", "of": None, "eps": None, **vars_of(RATE)}]
@@ -97,20 +105,20 @@ def vars_of(estimate: Estimate) -> dict[str, Any]:
 )
 def test_what_cannot_be_answered_says_why(registry: Assessments, own: dict[str, Any], why: str) -> None:
     leaking(registry, **own)
-    assert str(ask("leak", LEDGER, {})) == why
+    assert str(ask(run(), "leak")) == why
 
 
 @pytest.mark.parametrize("level", [0, 1, 7])
 def test_a_level_is_a_share(registry: Assessments, level: float) -> None:
     leaking(registry)
     with pytest.raises(RiskError, match="level must lie between 0 and 1"):
-        ask("leak", LEDGER, {}, level=level)
+        ask(run(), "leak", level=level)
 
 
 def test_options_are_checked(registry: Assessments) -> None:
     leaking(registry)
     with pytest.raises(StudyError, match=r"leak\.largst: unknown key; did you mean 'largest'\?"):
-        ask("leak", LEDGER, {"largst": 1})
+        ask(run(), "leak", largst=1)
 
 
 def test_a_study_is_refused_with_its_place(registry: Assessments) -> None:
@@ -131,8 +139,8 @@ def test_a_study_is_refused_with_its_place(registry: Assessments) -> None:
 def test_a_run_may_ask_what_only_a_missing_package_answers(registry: Assessments) -> None:
     asked = {"leak": {}}
     with pytest.raises(StudyError, match=r"assess\.leak: unknown key"):
-        check_questions(asked, {}, Source())
-    check_questions(asked, {}, Source(), installed=False)
+        check_questions(asked, Source())
+    check_questions(asked, Source(), installed=False)
 
 
 @pytest.mark.parametrize("name", ["damage", "arms", "summary", "numbers"])
@@ -143,25 +151,83 @@ def test_names_of_advrisk_itself_are_taken(registry: Assessments, name: str) -> 
 
 def test_two_assessments_have_no_quantity_in_common(registry: Assessments) -> None:
     leaking(registry)
-    with pytest.raises(RegistryError, match="another assessment has the quantity 'leak'"):
+    with pytest.raises(RegistryError, match="leak has the quantity 'leak' already"):
         registry.register("drip", traits=traits())
 
 
 def test_quantities_of_advrisk_itself_are_taken(registry: Assessments) -> None:
-    assert set(questions.RESERVED_QUANTITIES) == set(QUANTITIES)
-    with pytest.raises(RegistryError, match="the quantity 'damage' is advrisk's own"):
+    with pytest.raises(RegistryError, match="damage has the quantity 'damage' already"):
         registry.register("leak", traits=traits(quantities={"damage": Quantity("damage", "share")}))
 
 
 @pytest.mark.parametrize("given", [{"compared": True}, {"size": "needed"}, {"inside": ("loss",)}, {"of": "detector"}])
-def test_a_quantity_promises_nothing_that_a_gate_could_not_decide(given: dict[str, Any]) -> None:
+def test_a_quantity_promises_nothing_that_a_gate_could_not_decide(registry: Assessments, given: dict[str, Any]) -> None:
     with pytest.raises(RegistryError, match="a registered quantity is of a model or of the run"):
-        traits(quantities={"leak": Quantity("share that leaks", "share", **given)})
+        registry.register("leak", traits=traits(quantities={"leak": Quantity("share that leaks", "share", **given)}))
 
 
-def test_options_that_every_question_has_cannot_be_fields() -> None:
+def test_options_that_every_question_has_cannot_be_fields(registry: Assessments) -> None:
+    spec = type("LevelSpec", (Strict,), {"__annotations__": {"level": float}, "level": 0.9})
     with pytest.raises(RegistryError, match="every question has level already"):
-        traits(spec=type("LevelSpec", (Strict,), {"__annotations__": {"level": float}, "level": 0.9}))
+        registry.register("leak", traits=traits(spec=spec))
+
+
+def test_a_package_must_bring_traits(registry: Assessments) -> None:
+    with pytest.raises(RegistryError, match="leak: an assessment needs traits"):
+        registry.register("leak")
+
+
+def test_every_built_in_question_is_a_key_of_a_study() -> None:
+    assert list(AssessSpec.model_fields) == list(BUILT_IN)
+    for name, asked in BUILT_IN.items():
+        stated = getattr(AssessSpec(), name)
+        assert stated is None or type(stated) is asked.spec, name
+
+
+def test_built_in_questions_come_first_in_the_order_of_the_page(registry: Assessments) -> None:
+    leaking(registry)
+    registry.register("damage")(Leak)
+    registry.register("gate")(Leak)
+    assert [part.name for part in registry] == ["gate", "damage", "leak"]
+    assert [part.name for part in registry.brought()] == ["leak"]
+
+
+def test_an_assessment_asks_another_one_once(registry: Assessments) -> None:
+    counted: list[float] = []
+
+    class Counting(Leak):
+        def assess(self, context: Context, spec: LeakSpec) -> Any:
+            counted.append(context.level)
+            return RATE
+
+    class Doubting(Leak):
+        def assess(self, context: Context, spec: LeakSpec) -> Any:
+            return [context.result("leak", level=0.9), context.result("leak", level=0.9), context.rng.random()]
+
+    registry.register("leak", traits=traits())(Counting)
+    registry.register("doubt", traits=traits(quantities={}))(Doubting)
+    first, second, drawn = run().result("doubt")
+    assert (first, second, counted) == (RATE, RATE, [0.9])
+    assert drawn == run().result("doubt")[2], "random numbers are those of the question"
+
+
+def test_given_options_come_before_those_of_a_part_and_of_the_study(registry: Assessments) -> None:
+    class Telling(Leak):
+        def assess(self, context: Context, spec: LeakSpec) -> Any:
+            return spec.largest
+
+    registry.register("leak", traits=replace(traits(), follows=("largest",)))(Telling)
+    content = {
+        "name": "x",
+        "data": {"source": "digits", "evaluate": 5},
+        "models": {"a": {"source": "demo"}},
+        "arms": [{"attack": "fgsm", "norm": "linf", "eps": 0.1}],
+        "assess": {"leak": {"largest": 3}},
+    }
+    whole = replace(run(), study=study_from(content), memory={})
+    part = replace(whole, asked={"largest": 4.0, "norm": "l2"}, memory={})
+    assert (whole.result("leak"), part.result("leak"), part.result("leak", largest=5.0)) == (3.0, 4.0, 5.0)
+    assert part.as_study_asks.result("leak") == 3.0
 
 
 def test_a_column_must_not_look_like_the_end_of_an_interval() -> None:
@@ -171,6 +237,6 @@ def test_a_column_must_not_look_like_the_end_of_an_interval() -> None:
 
 def test_tables_of_one_title_are_numbered(registry: Assessments) -> None:
     leaking(registry, parts=(Headline("It leaks."), Table("a b", (), ()), Table("a-b", (), ())))
-    found = ask("leak", LEDGER, {})
+    found = ask(run(), "leak")
     assert not isinstance(found, Unanswered)
     assert [one.key for one in found.sections if isinstance(one, Table)] == ["a_b", "a_b_2"]

@@ -15,7 +15,7 @@ LISTED = [f"{title}:" for title in Verbs.sections]
 def paths() -> list[tuple[str, ...]]:
     """Every command and group as the words that lead to it."""
     groups = {name: one for name, one in ROOT.commands.items() if hasattr(one, "commands")}
-    nested = [(name, inner) for name, group in groups.items() for inner in group.commands]
+    nested = [(name, inner) for name, group in groups.items() for inner in group.list_commands(None)]
     return [(), *((name,) for name in ROOT.commands), *nested]
 
 
@@ -43,7 +43,7 @@ def test_each_line_of_a_list_is_whole_and_fits(words: tuple[str, ...]) -> None:
     group: Any = ROOT
     for word in words:
         group = group.commands[word]
-    for name in group.commands:
+    for name in group.list_commands(None):
         (line,) = (line for line in lines if line.split()[:1] == [name])
         assert line.endswith((".", "?")), line
         assert not line.endswith("..."), line

@@ -4,21 +4,32 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from advrisk.cli.search import show_searches
+from advrisk.assess.context import Context
+from advrisk.assess.search import question
+from advrisk.cli.lines import show_finding
 from advrisk.core.errors import RiskError
 from advrisk.ledger.searches import SearchRecord, Trial
+from advrisk.ledger.views import ALL
 
 AXES = ({"name": "x", "low": 0.0, "high": 1.0, "log": False},)
 TRIALS = tuple(Trial(place, "random", f"a{place}", {"x": place / 4}, place, 9, 0, place == 3) for place in range(4))
 ONE = SearchRecord("id", "plain", "nes-linf-1", "linf", 1.0, "random", AXES, 4, 1, 9, TRIALS, True)
-RUN = SimpleNamespace(searches=lambda: [ONE], study=None)
+RUN: Any = SimpleNamespace(view=ALL, status=lambda: SimpleNamespace(done=True))
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *found: SearchRecord, study: Any = None, **given: Any) -> Any:
+    """The answer of a run that holds these searches."""
+    monkeypatch.setattr(question, "read_searches", lambda ledger: list(found))
+    spec = question.SearchesSpec(**given)
+    return question.Searches().assess(Context(ledger=SimpleNamespace(), study=study), spec)  # type: ignore[arg-type]
 
 
 def test_the_worst_settings_come_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    show_searches(RUN, None, out_csv=tmp_path / "all.csv", as_json=False)
+    show_finding(RUN, "search", (ONE,), out_csv=str(tmp_path / "all.csv"))
     shown = capsys.readouterr().out
     assert "nes-linf-1 over x against plain" in shown
     assert shown.index("x 0.75") < shown.index("x 0.25")
@@ -26,25 +37,29 @@ def test_the_worst_settings_come_first(capsys: pytest.CaptureFixture[str], tmp_p
 
 
 def test_machines_get_every_trial(capsys: pytest.CaptureFixture[str]) -> None:
-    show_searches(RUN, ["plain"], out_csv=None, as_json=True)
+    show_finding(RUN, "search", (ONE,), as_json=True)
     (found,) = json.loads(capsys.readouterr().out)
     assert [trial["failures"] for trial in found["trials"]] == [0, 1, 2, 3]
     assert found["label"] == ONE.label
 
 
-def test_what_is_not_there_is_refused() -> None:
+def test_only_the_models_that_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = ONE, replace(ONE, model="hard")
+    assert asked(monkeypatch, *both) == both
+    assert asked(monkeypatch, *both, models=["hard"]) == both[1:]
+
+
+def test_what_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RiskError, match="no search was made against a model called 'plan'; did you mean 'plain'"):
-        show_searches(RUN, ["plan"], out_csv=None, as_json=False)
-    with pytest.raises(RiskError, match="this run holds no search"):
-        show_searches(SimpleNamespace(searches=list, study=None), None, out_csv=None, as_json=False)
-    study = SimpleNamespace(search=[{}])
-    with pytest.raises(RiskError, match="the folder `search` of the run is gone; run the same study again"):
-        show_searches(SimpleNamespace(searches=list, study=study), None, out_csv=None, as_json=False)
+        asked(monkeypatch, ONE, models=["plan"])
+    assert str(asked(monkeypatch)).startswith("this run holds no search; add a section `search`")
+    lost = str(asked(monkeypatch, study=SimpleNamespace(search=[{}])))
+    assert lost.endswith("the folder `search` of the run is gone; run the same study again")
 
 
 def test_details_show_each_of_several_searches(capsys: pytest.CaptureFixture[str]) -> None:
-    both = SimpleNamespace(searches=lambda: [ONE, replace(ONE, model="hard")], study=None)
-    show_searches(both, None)
+    both = (ONE, replace(ONE, model="hard"))
+    show_finding(RUN, "search", both)
     assert "x 0.25" not in capsys.readouterr().out
-    show_searches(both, None, details=True)
+    show_finding(RUN, "search", both, details=True)
     assert "x 0.25" in capsys.readouterr().out

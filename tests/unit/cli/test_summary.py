@@ -15,7 +15,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.sections import Unanswered
 from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.ledger.views import ALL
-from advrisk.report import Findings
+from tests.findings import findings_of
 
 WHOLE: dict[str, list[str]] = {"--model": [], "--where": []}
 PART = {"--model": ["a"], "--where": []}
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Run:
 
 def unanswered(**given: Any) -> Any:
     """Findings of a run without attacks."""
-    return Findings(**{"damage": Unanswered("there is no attack")} | given)
+    return findings_of(**{"damage": Unanswered("there is no attack")} | given)
 
 
 def test_headlines_table_and_commands(
@@ -92,7 +92,7 @@ def test_a_question_without_an_answer_is_named_once(capsys: pytest.CaptureFixtur
 
 def test_commands_take_the_options_that_they_have(capsys: pytest.CaptureFixture[str]) -> None:
     part = {"--model": ["a", "b"], "--where": ["class=3"]}
-    found = unanswered(further={name: Finding(name, name, None, ()) for name in ("attacks", "failures", "search")})
+    found = unanswered(answers={name: Finding(name, name, None, ()) for name in ("attacks", "failures", "search")})
     print_summary(SimpleNamespace(view=ALL), found, "run", part)  # type: ignore[arg-type]
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert "advrisk show attacks run --model a --model b --where class=3" in lines

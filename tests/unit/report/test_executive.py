@@ -19,7 +19,6 @@ from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.ledger.tables import table_from
 from advrisk.report.executive import ExecutiveSummary, brief, executive_summary
-from advrisk.report.findings import Findings
 from advrisk.report.untested import arm_facts, not_tested
 from advrisk.risk.envelope import ArmOptimality
 from advrisk.risk.evasion import threshold
@@ -27,6 +26,7 @@ from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import compare_models
 from advrisk.risk.indicators.tree import uniform_scenario
 from advrisk.study import DamageSpec
+from tests.findings import findings_of
 
 PGD = {"arm": "pgd-linf-0.1", "kind": "attack", "family": "pgd", "norm": "linf", "eps": 0.1}
 STARTS = json.dumps({"random_start": True, "restarts": 1})
@@ -97,13 +97,13 @@ STRONG = [0.5 + i / 1000 for i in range(60)]
 WEAK = [0.1 + i / 1000 for i in range(60)]
 
 
-def told(tmp_path: Path, found: Findings, **more: Any) -> ExecutiveSummary:
+def told(tmp_path: Path, found: Any, **more: Any) -> ExecutiveSummary:
     return executive_summary(ledger(tmp_path, **more), None, found)
 
 
 def test_a_clear_winner_is_to_be_shipped_and_nothing_is_undecided(tmp_path: Path) -> None:
     found = damage({"strong": STRONG, "weak": WEAK})
-    summary = told(tmp_path, Findings(damage=found))
+    summary = told(tmp_path, findings_of(damage=found))
     assert summary.answer == "strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2."
     assert "no requirement (gate)" in summary.ship[1]
     assert summary.undecided == ("Nothing: every comparison that was asked for is decided.",)
@@ -127,7 +127,7 @@ def gate(*verdicts: str) -> GateResult:
     ],
 )
 def test_what_is_required_stands_in_the_first_sentence(tmp_path: Path, verdicts: tuple[str, ...], answer: str) -> None:
-    found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), gate=gate(*verdicts))
+    found = findings_of(damage=damage({"strong": STRONG, "weak": WEAK}), gate=gate(*verdicts))
     summary = told(tmp_path, found)
     assert summary.answer == f"strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2; {answer}"
     state = {"pass": "passes (1 pass)", "fail": "fails (1 pass, 1 fail)", "undecided": "is undecided (1 undecided)"}
@@ -137,7 +137,7 @@ def test_what_is_required_stands_in_the_first_sentence(tmp_path: Path, verdicts:
 
 
 def test_a_run_that_is_not_done_comes_first(tmp_path: Path) -> None:
-    found = Findings(damage=damage({"strong": STRONG, "weak": WEAK}), unfinished="4 of 15 cells")
+    found = findings_of(damage=damage({"strong": STRONG, "weak": WEAK}), unfinished="4 of 15 cells")
     assert told(tmp_path, found).ship[:2] == (
         "Decide nothing yet: the run is not finished (4 of 15 cells are done).",
         "strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2.",
@@ -145,14 +145,14 @@ def test_a_run_that_is_not_done_comes_first(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_assessed_is_not_called_unbroken(tmp_path: Path) -> None:
-    summary = told(tmp_path, Findings(damage=Unanswered("no attack has a norm")))
+    summary = told(tmp_path, findings_of(damage=Unanswered("no attack has a norm")))
     assert summary.drivers == ("Not known: no attack has a norm.",)
 
 
 def test_what_would_decide_is_said_of_every_pair_that_is_open(tmp_path: Path) -> None:
     draws = np.random.default_rng(3).random((2, 60))
     found = damage({"a": draws[0], "b": draws[1]})
-    summary = told(tmp_path, Findings(damage=found))
+    summary = told(tmp_path, findings_of(damage=found))
     assert summary.answer.startswith("Undecided between ")
     assert found.pairs[0].more_samples is not None
     assert summary.undecided == (
@@ -167,14 +167,14 @@ def test_none_is_next_best_where_none_is_best(tmp_path: Path) -> None:
     rows = tuple(replace(row, verdict="undecided against weak") for row in found.models)
     disputed = replace(found, pairs=(first, replace(second, undecided=True), third), models=rows)
     assert not disputed.decided
-    assert "The next best, middle, suffers " in " ".join(told(tmp_path / "decided", Findings(damage=found)).sure)
-    sure = " ".join(told(tmp_path / "disputed", Findings(damage=disputed)).sure)
+    assert "The next best, middle, suffers " in " ".join(told(tmp_path / "decided", findings_of(damage=found)).sure)
+    sure = " ".join(told(tmp_path / "disputed", findings_of(damage=disputed)).sure)
     assert "next best" not in sure
     assert f"middle suffers {first.difference} more than strong on the same samples." in sure
 
 
 def test_one_model_leaves_open_whether_another_is_better(tmp_path: Path) -> None:
-    summary = told(tmp_path, Findings(damage=damage({"only": WEAK})))
+    summary = told(tmp_path, findings_of(damage=damage({"only": WEAK})))
     assert summary.undecided == ("Whether another model would be better: only one was assessed.",)
     assert any("there is no damage" in one for one in summary.untested)
 
@@ -184,7 +184,7 @@ def test_parts_of_damage_and_the_attacks_that_made_it(tmp_path: Path) -> None:
     found = damage(distances, evasion=threshold(0.3), cost=100.0)
     rows = tuple(ArmOptimality(name, 1.0, None, 1.0, n, 0, None) for name, n in (("fgsm", 12), ("pgd", 90)))
     attacks = ArmComparison(found.distances, {}, rows, rows, (), (), None, None)
-    summary = told(tmp_path, Findings(damage=found, attacks=attacks))
+    summary = told(tmp_path, findings_of(damage=found, attacks=attacks))
     best = found.models[0]
     assert best.clean_error_part == pytest.approx(0.1)
     assert summary.drivers[0] == "Of the damage of strong, 10.0 % is clean error and 0.0 % is attack."
@@ -212,7 +212,7 @@ def test_answers_that_name_different_models_are_called_different(tmp_path: Path)
     result = compare_models(tensors, scenario)
     assert result.least_bad == "weak"
     indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
-    summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
+    summary = told(tmp_path, findings_of(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
     assert summary.answer.startswith("In the scenario town (loss: loss), weak has the least risk of 2 models: ")
     assert summary.answer.endswith("; robust accuracy 0.0 % at 0.2."), "the damage of the model that is named"
     assert summary.ship[1] == "By damage: strong is the least bad of 2 models: robust accuracy 100.0 % at 0.2."
@@ -221,13 +221,13 @@ def test_answers_that_name_different_models_are_called_different(tmp_path: Path)
 
 
 def test_without_damage_the_reason_is_the_answer(tmp_path: Path) -> None:
-    summary = told(tmp_path, Findings(damage=Unanswered("no attack has a norm")))
+    summary = told(tmp_path, findings_of(damage=Unanswered("no attack has a norm")))
     assert summary.answer == "The evidence names no model: no attack has a norm."
     assert "Nothing can be said of damage: no attack has a norm." in summary.undecided
 
 
 def test_the_record_is_plain_lists(tmp_path: Path) -> None:
-    summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK})))
+    summary = told(tmp_path, findings_of(damage=damage({"strong": STRONG, "weak": WEAK})))
     plain = json.loads(json.dumps(summary.as_dict()))
     assert list(plain) == ["ship", "sure", "drivers", "undecided", "untested", "further"]
     assert plain["further"] == [], "no package's assessment was asked"
@@ -238,7 +238,7 @@ class TestWhatWasNotTested:
     """Each sentence goes once what it names is there."""
 
     def said(self, held: Ledger, **more: Any) -> str:
-        return "\n".join(not_tested(held, None, Findings(damage=Unanswered("none"), **more)))
+        return "\n".join(not_tested(held, None, findings_of(damage=Unanswered("none"), **more)))
 
     def test_norms(self, tmp_path: Path) -> None:
         arms = [PGD, PGD | {"arm": "pgd-l2-1", "norm": "l2", "eps": 1.0}]
@@ -316,7 +316,7 @@ class TestWhatWasNotTested:
     def test_samples_left_out(self, tmp_path: Path) -> None:
         found = damage({"a": WEAK, "b": STRONG}, unfinished=9)
         held = ledger(tmp_path)
-        assert "Left out of 69 samples: 9 samples not finished." in not_tested(held, None, Findings(damage=found))
+        assert "Left out of 69 samples: 9 samples not finished." in not_tested(held, None, findings_of(damage=found))
 
 
 def test_names_of_any_length_make_short_sentences() -> None:
@@ -331,7 +331,7 @@ def test_another_answer_against_corruptions_is_not_hidden(tmp_path: Path) -> Non
     tensors = hurt_by_rain()
     result = compare_models(tensors, uniform_scenario(tensors["strong"]))
     indicators = IndicatorAssessment((result,), {}, (), {}, 0.95)
-    summary = told(tmp_path, Findings(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
+    summary = told(tmp_path, findings_of(damage=damage({"strong": STRONG, "weak": WEAK}), indicators=indicators))
     assert summary.answer.startswith("strong is the least bad")
     equally = "With all corruptions equally weighted, "
     assert any(one.startswith(f"That is under attack. {equally}weak has the least risk (") for one in summary.ship)

@@ -11,11 +11,11 @@ from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.sections import Unanswered
 from advrisk.report.answer import answer, leading
-from advrisk.report.findings import Findings
 from advrisk.report.headline import damage_headline, scenario_headline
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
 from tests.damages import BETTER, OPEN, TRADE_OFF, assessed
+from tests.findings import findings_of
 
 
 def gate(**verdicts: str) -> GateResult:
@@ -118,7 +118,7 @@ def test_scenarios_that_disagree_say_so_first_and_name_no_model() -> None:
     assert required.headline.startswith("None of these 2 models meets robust accuracy at 8/255 >= 50 %; the scenarios ")
     assert sum("None of these" in one for one in required.sentences) == 1
     indicators = IndicatorAssessment((town, night), {}, (), {}, 0.95)
-    assert leading(Findings(damage=assessed(**BETTER), indicators=indicators)) == found, "the report says the same"
+    assert leading(findings_of(damage=assessed(**BETTER), indicators=indicators)) == found, "the report says the same"
 
 
 def test_a_scenario_that_does_not_decide_leaves_the_others_without_a_model() -> None:
@@ -224,7 +224,7 @@ def test_requirements_that_were_not_checked_are_not_met(models: Any) -> None:
         f"{headline(damage).rstrip('.')}; what the study requires (gate) is not checked: this is a part."
     )
     lost = leading(
-        Findings(
+        findings_of(
             damage=damage,
             gate=Unanswered("this is a part."),
             indicators=Unanswered("rain is missing"),
@@ -238,17 +238,17 @@ def test_requirements_that_were_not_checked_are_not_met(models: Any) -> None:
 
 
 def test_a_run_without_distances_and_scenarios_says_why_no_model_is_named() -> None:
-    found = leading(Findings(damage=Unanswered("this run holds no attack with a norm.")))
+    found = leading(findings_of(damage=Unanswered("this run holds no attack with a norm.")))
     assert found.headline == "The evidence names no model: this run holds no attack with a norm."
     assert (found.least_bad, found.exit_code) == (None, 4)
 
 
 def test_damage_leads_where_it_was_asked_for_and_scenarios_without_an_answer_say_why() -> None:
     damage, indicators = assessed(**BETTER), IndicatorAssessment((in_town(Y),), {}, (), {}, 0.95)
-    assert leading(Findings(damage=damage, indicators=indicators)).least_bad == "std"
-    asked = leading(Findings(damage=damage, indicators=indicators, by_damage=True))
+    assert leading(findings_of(damage=damage, indicators=indicators)).least_bad == "std"
+    asked = leading(findings_of(damage=damage, indicators=indicators, by_damage=True))
     assert (asked.least_bad, asked.headline) == ("adv", headline(damage))
-    lost = leading(Findings(damage=damage, indicators=Unanswered("rain is missing."), scenarios_stated=True))
+    lost = leading(findings_of(damage=damage, indicators=Unanswered("rain is missing."), scenarios_stated=True))
     assert lost.headline == "The study's scenarios have no answer: rain is missing."
     assert lost.least_bad is None
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advrisk.assess.attacks.flags import flagged_arms
 from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger, table_from
-from advrisk.report import Findings, flagged_arms
 from advrisk.report.provenance import provenance
+from tests.findings import findings_of
 
 SHARES = np.random.default_rng(0).random(400) * 10.0 ** np.random.default_rng(1).integers(-6, 1, 400)
 
@@ -42,7 +43,7 @@ def test_shares_and_seconds_are_the_same_to_the_last_digit(tmp_path: Path) -> No
     for number, order in enumerate(orders):
         ledger = written(tmp_path / str(number), order)
         (row,) = flagged_arms(ledger)
-        made = provenance(tmp_path, ledger, None, Findings(damage=Unanswered("")))
+        made = provenance(tmp_path, ledger, None, findings_of(damage=Unanswered("")))
         found.append(row["share"])
         worked.append((made.wall_s, made.process_s))
     assert len(set(found)) == len(set(worked)) == 1

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from advrisk.core.errors import StudyError
 from advrisk.study import Ground, Requirement, expanded, parse_requirement
-from advrisk.study.gate import QUANTITIES, quoted
+from advrisk.study.gate import quoted
+from advrisk.study.registered import built_in_quantities
+
+QUANTITIES = built_in_quantities()
 
 GROUND = Ground(
     models=("old", "new", 'it\'s "one"'),

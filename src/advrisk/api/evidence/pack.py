@@ -11,12 +11,12 @@ from advrisk.api.certificates import FOLDER as CERTIFICATES
 from advrisk.api.certificates import verify_certificate
 from advrisk.api.evidence.files import KIND, MANIFEST, VERSION, open_pack
 from advrisk.assess.certificate.document import read_document
+from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.certificate.signature import read_private_key, signed
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.files import unfinished_folder, whole_file, whole_folder
 from advrisk.core.plain import json_text
-from advrisk.core.sections import result_of
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger.digests import LedgerDigest, file_digest, ledger_digest
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
@@ -127,7 +127,7 @@ def _put_certificates(run: "Run", found: Findings, target: Path, key: Path | Non
     """Those that lie in the run, if they still follow from it; else new ones, where there is something to certify."""
     held = sorted((run.folder / CERTIFICATES).glob("*.json"))
     if not held:
-        if result_of(found.certificate):
+        if found.result(CertificateAssessment):
             run.certify(target, key=key)
         return
     target.mkdir()

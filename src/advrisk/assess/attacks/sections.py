@@ -11,7 +11,6 @@ from advrisk.core.numbers import percent_text
 from advrisk.core.sections import Cell, Column, Group, Headline, Section, Summary, Table, Text, Value, distinct_columns
 from advrisk.risk.envelope import ArmOptimality
 
-TITLE = "Which attacks earn their passes"
 _MEASURES = (
     Column("optimality", "number"),
     Column("nearest", "count"),

@@ -44,7 +44,6 @@ from advrisk.core.sections import (
 from advrisk.core.values import number_text
 from advrisk.risk.certificate.verdict import Tested
 
-TITLE = "Certificates"
 _ON_ATTACKS = (
     "Certified is what these very attacks do, with these settings. A better attack may break more, and nothing is "
     "claimed about it."

@@ -9,7 +9,6 @@ from advrisk.core.numbers import level_text
 from advrisk.core.sections import Cell, Column, Headline, Section, Value
 from advrisk.core.values import number_text
 
-TITLE = "Old against new"
 _COLUMNS = (Column("number"), Column("old", "precise"), Column("new", "precise"), Column("worse by", "precise"))
 
 

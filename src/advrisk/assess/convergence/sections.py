@@ -24,7 +24,6 @@ from advrisk.core.sections import Column, Figure, Group, Headline, Kind, Section
 from advrisk.core.values import estimate_text
 from advrisk.risk.convergence import DAMAGE, MEAN, SMALLEST, Convergence
 
-TITLE = "Are there enough samples"
 _SHOWN = (10, 100, 1000, 10_000, 100_000)  # numbers of samples to show, those nearest to them
 _BETWEEN = (30, 300, 3000, 30_000)  # and with details
 

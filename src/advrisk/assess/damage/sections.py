@@ -16,7 +16,6 @@ from advrisk.core.sections import Cell, Column, Figure, Group, Headline, Picture
 from advrisk.core.sections import Value as Shown
 from advrisk.core.values import number_text
 
-TITLE = "Damage"
 Field = tuple[Column, Callable[[ModelDamage], Shown]]
 _NAME = 60  # characters of a name below a picture
 

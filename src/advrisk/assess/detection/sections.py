@@ -16,7 +16,6 @@ from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.survival import Survival
 from advrisk.risk.monte_carlo import FALSE_ALARMS
 
-TITLE = "Detectors"
 AUROC = (
     "AUROC is the probability that an attacked input scores higher than a clean one: 1 is perfect. An attacked input "
     "counts with its least suspicious success of all arms in question."

@@ -19,7 +19,6 @@ from advrisk.core.sections import (
 )
 from advrisk.risk.indicators.tensor import CLEAN
 
-TITLE = "Failure modes"
 MAX_MODELS = 6  # whose failures the report shows, least risk first
 SHOWN = 6  # samples of each branch in the report
 _HOW = (

@@ -9,7 +9,6 @@ from advrisk.core.names import few
 from advrisk.core.sections import Column, Headline, Kind, Section, Summary, Text
 from advrisk.study import parse_requirement
 
-TITLE = "Gate"
 _HOW = (
     "What the study requires. The interval decides, not the value: a requirement passes if its whole interval does, "
     "fails if none of it does, and is undecided otherwise. The gate passes only if every requirement does."

@@ -44,7 +44,6 @@ from advrisk.core.sections import (
 from advrisk.risk.indicators.comparison import ModelRisk, ScenarioResult
 from advrisk.risk.indicators.robustness import Robustness
 
-TITLE = "Risk in your deployment"
 _ON_MODELS = (
     "How to read this: a model is undecided where the difference to another one, on the same samples, may be zero; "
     "overlapping intervals alone do not mean that."

@@ -7,7 +7,6 @@ from advrisk.core.names import counted
 from advrisk.core.sections import Cell, Column, Figure, Group, Headline, Section, Table, Text, Value
 from advrisk.ledger.searches import SearchRecord, Trial, fruitless_words
 
-TITLE = "Searches for the worst settings"
 _WORST = 10  # settings that are shown first
 _CAVEATS = (
     "Failures are counted on the tuning split: a sample fails when it is correct clean and incorrect attacked.",

@@ -42,8 +42,6 @@ from advrisk.core.sections import Alternatives, Figure, Group, Headline, Section
 from advrisk.risk.survival.paired import ACCURACY, FAILURES
 from advrisk.risk.survival.records import AccelerationFactor
 
-TITLE = "How long it survives"
-
 
 def sections(found: SurvivalAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
     """The models and their curves, what explains them, and costs; laws and the paper's figures are folded."""

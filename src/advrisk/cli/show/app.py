@@ -1,19 +1,17 @@
-"""`advrisk show`: its subcommands in the order of the help."""
+"""`advrisk show`: the subcommands whose options are written by hand, in the order of the help."""
 
 import typer
 
-from advrisk.cli.show.certificate import certificate, search
 from advrisk.cli.show.damage import attacks, convergence, damage
 from advrisk.cli.show.detection import detection
 from advrisk.cli.show.group import SUMMARY, FindingGroup
 from advrisk.cli.show.indicators import failures, indicators
 from advrisk.cli.show.rows import arms, models
 from advrisk.cli.show.summary import summary
-from advrisk.cli.show.survival import survival
 
 show_app = typer.Typer(cls=FindingGroup, no_args_is_help=True)
 show_app.command(SUMMARY)(summary)
-for finding in (damage, convergence, attacks, detection, indicators, failures, survival, search, certificate):
+for finding in (damage, convergence, attacks, detection, indicators, failures):
     show_app.command()(finding)
 for rows in (arms, models):
     show_app.command()(rows)

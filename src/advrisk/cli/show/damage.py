@@ -1,4 +1,7 @@
-"""`advrisk show damage`, `convergence` and `attacks`: what attacks do, and whether the numbers are settled."""
+"""`advrisk show damage`, `convergence` and `attacks`: what attacks do, and whether the numbers are settled.
+
+Their options are those of a part of a run, which findings and reports of it follow, too (`of_part`).
+"""
 
 from typing import TYPE_CHECKING
 

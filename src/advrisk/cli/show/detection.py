@@ -1,4 +1,7 @@
-"""`advrisk show detection`: detectors against all arms at once."""
+"""`advrisk show detection`: detectors against all arms at once.
+
+Options by hand: a threshold is given in one of two, and a group is shown by itself.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,7 @@
-"""`advrisk show indicators` and `failures`: the risk of a described deployment, and which inputs fail there."""
+"""`advrisk show indicators` and `failures`: the risk of a described deployment, and which inputs fail there.
+
+Options by hand: losses are looked up in the study, scenarios are a file, and failures are of one scenario only.
+"""
 
 from pathlib import Path
 from typing import Annotated

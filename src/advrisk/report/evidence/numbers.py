@@ -5,10 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from advrisk.assess.attacks.envelope import ArmComparison
+from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.clean import clean_shares
+from advrisk.assess.detection.assessment import DetectionAssessment
+from advrisk.assess.gate.records import GateResult
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import percent_text, size_text
-from advrisk.core.sections import result_of
 from advrisk.ledger import EVALUATED_CELL, Ledger
 from advrisk.report.findings import Findings
 from advrisk.study import StudySpec
@@ -66,7 +72,7 @@ def accuracy_numbers(source: Source) -> Iterator[Number]:
 
 
 def success_numbers(source: Source) -> Iterator[Number]:
-    damage = result_of(source.found.damage)
+    damage = source.found.result(DamageAssessment)
     if damage is None:
         return
     norm = damage.distances.norm
@@ -83,7 +89,7 @@ def success_numbers(source: Source) -> Iterator[Number]:
 
 
 def damage_numbers(source: Source) -> Iterator[Number]:
-    damage = result_of(source.found.damage)
+    damage = source.found.result(DamageAssessment)
     if damage is None:
         return
     for row in damage.models:
@@ -97,7 +103,7 @@ def damage_numbers(source: Source) -> Iterator[Number]:
 
 def comparison_numbers(source: Source) -> Iterator[Number]:
     found = source.found
-    if damage := result_of(found.damage):
+    if damage := found.result(DamageAssessment):
         for row in damage.models:
             if row.relative_damage is not None:
                 yield Number("relative damage", row.model, row.relative_damage, note=_ON_RELATIVE)
@@ -106,7 +112,7 @@ def comparison_numbers(source: Source) -> Iterator[Number]:
             yield Number(
                 f"{word}: how much more than {pair.lower}", pair.higher, pair.difference, note=_decided(pair.undecided)
             )
-    indicators = result_of(found.indicators) if stated(source) else None
+    indicators = found.result(IndicatorAssessment) if stated(source) else None
     for result in indicators.results if indicators else ():
         for pair in result.pairs:
             what = f"{result.loss} in {result.scenario.name}: how much more than {pair.lower}"
@@ -114,7 +120,7 @@ def comparison_numbers(source: Source) -> Iterator[Number]:
 
 
 def corruptions_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.indicators)
+    found = source.found.result(IndicatorAssessment)
     if found is None:
         return
     rows = source.ledger.query("SELECT DISTINCT arm FROM arms WHERE kind = 'corruption' AND origin <> 'dropped'")
@@ -128,7 +134,7 @@ def corruptions_numbers(source: Source) -> Iterator[Number]:
 
 
 def scenarios_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.indicators)
+    found = source.found.result(IndicatorAssessment)
     if found is None or not stated(source):
         return
     for result in found.results:
@@ -137,7 +143,7 @@ def scenarios_numbers(source: Source) -> Iterator[Number]:
 
 
 def groups_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.indicators)
+    found = source.found.result(IndicatorAssessment)
     if found is None:
         return
     for result in found.results:
@@ -150,7 +156,7 @@ def groups_numbers(source: Source) -> Iterator[Number]:
 
 
 def detection_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.detection)
+    found = source.found.result(DetectionAssessment)
     if found is None:
         return
     for one in found.tables:
@@ -165,7 +171,7 @@ def detection_numbers(source: Source) -> Iterator[Number]:
 
 
 def survival_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.survival)
+    found = source.found.result(SurvivalAssessment)
     if found is None:
         return
     for row in found.models:
@@ -180,7 +186,7 @@ def survival_numbers(source: Source) -> Iterator[Number]:
 
 
 def certificates_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.certificate)
+    found = source.found.result(CertificateAssessment)
     if found is None:
         return
     written = source.study.written if source.study else {}
@@ -203,20 +209,20 @@ def certificates_numbers(source: Source) -> Iterator[Number]:
 
 
 def gate_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.gate)
+    found = source.found.result(GateResult)
     for one in found.results if found else ():
         yield Number(one.requirement, exact=one.verdict, note=one.reason)
 
 
 def people_numbers(source: Source) -> Iterator[Number]:
-    damage = result_of(source.found.damage)
+    damage = source.found.result(DamageAssessment)
     for row in damage.models if damage else ():
         if row.by_people is not None:
             yield Number("attacked inputs that people did not notice", row.model, row.by_people, unit=SHARE)
 
 
 def measures_numbers(source: Source) -> Iterator[Number]:
-    found = result_of(source.found.indicators)
+    found = source.found.result(IndicatorAssessment)
     for model, by_name in found.measures.items() if found else ():
         for name, mean in by_name.items():
             yield Number(f"{name}, mean over samples", model, mean)
@@ -230,8 +236,8 @@ def trust_numbers(source: Source) -> Iterator[Number]:
     yield Number("cells with a reason not to trust them", exact=sum(flags.values()), note=", ".join(sorted(flags)))
     for row in source.ledger.query(f"{_FAILED} GROUP BY ALL ORDER BY ALL").to_pylist():
         yield Number(f"rows that ended in {row['outcome']}", exact=row["n"])
-    if found.attacks is not None:
-        for arm in found.attacks.overall:
+    if (attacks := found.result(ArmComparison)) is not None:
+        for arm in attacks.overall:
             if arm.optimality is not None:
                 yield Number(f"optimality of {arm.name}", exact=arm.optimality)
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from advrisk.core.sections import Unanswered, result_of, why_not
+from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.report.evidence.numbers import (
     PLAIN,
@@ -31,7 +32,7 @@ from advrisk.report.evidence.numbers import (
 )
 from advrisk.report.findings import Findings
 from advrisk.study import StudySpec, assessments
-from advrisk.study.questions import title_of
+from advrisk.study.registered import title_of
 
 _CAUSES = "SELECT DISTINCT cause FROM arms WHERE kind = 'corruption' AND origin <> 'dropped' ORDER BY cause"
 _CAUSE_WORDS = {"sensor": "sensors", "noise": "noise", "weather": "weather", "table": "data entry"}
@@ -64,7 +65,7 @@ def evidence_topics(ledger: Ledger, study: StudySpec | None, found: Findings) ->
 
 def _further(found: Findings) -> Iterator[Topic]:
     """What registered assessments found; no clause is known to ask for it."""
-    for name, one in found.further.items():
+    for name, one in found.brought.items():
         title, how = title_of(name), "No clause listed here asks for these numbers."
         if isinstance(one, Unanswered):
             yield Topic(name, title, name, how, (), str(one))
@@ -86,33 +87,37 @@ def causes(ledger: Ledger) -> str:
 
 
 def _why_attacked(source: Source) -> str:
-    return _because("no attack was carried out", source.found.damage)
+    return _because("no attack was carried out", source.found.why_not("damage"))
 
 
 def _why_damage(source: Source) -> str:
-    return _because("what goes undetected is not known; it takes an evasion curve or a detector", source.found.damage)
+    return _because(
+        "what goes undetected is not known; it takes an evasion curve or a detector", source.found.why_not("damage")
+    )
 
 
 def _why_indicators(source: Source) -> str:
-    return _because("no corruption is an arm of the study, and no scenario is stated", source.found.indicators)
+    return _because(
+        "no corruption is an arm of the study, and no scenario is stated", source.found.why_not("indicators")
+    )
 
 
 def _why_scenarios(source: Source) -> str:
-    return why_not(source.found.indicators) or "no scenario describes the deployment; add `scenarios` to the study"
+    return source.found.why_not("indicators") or "no scenario describes the deployment; add `scenarios` to the study"
 
 
 def _why_groups(source: Source) -> str:
-    if result_of(source.found.indicators) is None:
+    if source.found.result(IndicatorAssessment) is None:
         return _why_indicators(source)
     return "the samples carry no strata; name some in `data: {strata: …}`"
 
 
 def _why_comparison(source: Source) -> str:
-    return _because("there is one model, and nothing to compare it with", source.found.damage)
+    return _because("there is one model, and nothing to compare it with", source.found.why_not("damage"))
 
 
-def _because(usual: str, found: Any) -> str:
-    return why_not(found) or usual
+def _because(usual: str, why: str) -> str:
+    return why or usual
 
 
 _Row = tuple[str, str, str, Callable[[Source], Iterator[Number]], Callable[[Source], str]]
@@ -171,14 +176,18 @@ TOPICS: Mapping[str, _Row] = {
         "detection",
         "A sample counts as detected only if every attack that broke it is detected.",
         detection_numbers,
-        lambda source: _because("no detector scored this run; add `detectors` to the study", source.found.detection),
+        lambda source: _because(
+            "no detector scored this run; add `detectors` to the study", source.found.why_not("detection")
+        ),
     ),
     "survival": (
         "How long it survives",
         "survival",
         "Work until the first success, up to a limit.",
         survival_numbers,
-        lambda source: _because("the study does not ask for it; add `survival: {}` to `assess`", source.found.survival),
+        lambda source: _because(
+            "the study does not ask for it; add `survival: {}` to `assess`", source.found.why_not("survival")
+        ),
     ),
     "certificates": (
         "Certificates",
@@ -186,7 +195,7 @@ TOPICS: Mapping[str, _Row] = {
         "Upper bounds hold for the frozen attacks on samples that nothing else looked at.",
         certificates_numbers,
         lambda source: _because(
-            "nothing is certified; add `assess: {certificate: …}` to the study", source.found.certificate
+            "nothing is certified; add `assess: {certificate: …}` to the study", source.found.why_not("certificate")
         ),
     ),
     "gate": (
@@ -194,7 +203,7 @@ TOPICS: Mapping[str, _Row] = {
         "gate",
         "What the study requires, and whether the whole interval, or none of it, meets that.",
         gate_numbers,
-        lambda source: _because("the study requires nothing; add `gate` to it", source.found.gate),
+        lambda source: _because("the study requires nothing; add `gate` to it", source.found.why_not("gate")),
     ),
     "people": (
         "What people noticed",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from advrisk.api.certificates import assess_run, certificate_doubts
+from advrisk.api.certificates import certificate_doubts
+from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.settled import (
     caveats_of_samples,
     notes_on_repetition,

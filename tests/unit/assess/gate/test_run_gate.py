@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from advrisk import Run
-from advrisk.api.gate import run_ground
+from advrisk.assess.certificate.question import Certificate
 from advrisk.assess.gate import GateResult
+from advrisk.assess.gate.question import run_ground
 from advrisk.assess.gate.reading import find_own_detector
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.ledger import Ledger, table_from
@@ -171,7 +172,7 @@ def test_the_requirements_of_the_study_come_first_and_each_once(make_run: MakeRu
     ]
     assert json.loads(json.dumps(found.as_dict()))["verdict"] == "pass"
     assert run.gate().verdict == "pass"
-    gate = run.findings().gate
+    gate = run.findings().answer("gate", GateResult)
     assert isinstance(gate, GateResult)
     assert gate.passed
 
@@ -293,7 +294,7 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
     clean = SimpleNamespace(value=0.1)
     lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")], caveats=(), clean_error=clean)
     told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists)
-    monkeypatch.setattr(Run, "certificate", lambda self: told)
+    monkeypatch.setattr(Certificate, "assess", lambda self, context, given: told)
     loose, strict = (one(run.gate("certificate.m", strict_flags=given)) for given in (False, True))
     assert (loose.verdict, strict.verdict) == ("pass", "undecided")
     assert "some of its attacks are flagged zero-gradients on samples to calibrate" in loose.cautions
@@ -358,4 +359,4 @@ def test_a_part_answers_as_it_was_asked(run: Run) -> None:
     assert not part.damage().relative
     assert (part.damage().thresholds, part.damage().cost) == ((0.2,), 100)
     assert part.damage(thresholds=[0.1]).thresholds == (0.1,), "what is given goes before what the part was asked with"
-    assert part.findings().damage.thresholds == (0.2,)  # type: ignore[union-attr]
+    assert part.findings().answers["damage"].result.thresholds == (0.2,)  # type: ignore[union-attr]

@@ -60,9 +60,9 @@ def test_mistakes_end_with_2_and_the_right_spelling(advrisk: Advrisk, line: str,
     assert (code, complaint in said) == (2, True), said
 
 
-@pytest.mark.parametrize("finding", sorted(FINDINGS.commands))
+@pytest.mark.parametrize("finding", sorted(FINDINGS.known_commands()))
 def test_each_finding_takes_a_run_and_few_options(finding: str, advrisk: Advrisk) -> None:
-    command = FINDINGS.commands[finding]
+    command = FINDINGS.known_commands()[finding]
     options = [one for one in command.params if one.param_type_name == "option"]
     assert [one.name for one in command.params if one.param_type_name == "argument"] == ["folder"]
     assert len(options) <= 19
@@ -73,7 +73,9 @@ def test_each_finding_takes_a_run_and_few_options(finding: str, advrisk: Advrisk
 
 def test_options_are_of_the_finding_alone() -> None:
     owners = {
-        option: {name for name, one in FINDINGS.commands.items() if any(option in param.opts for param in one.params)}
+        option: {
+            name for name, one in FINDINGS.known_commands().items() if any(option in param.opts for param in one.params)
+        }
         for option in ("--measure", "--group", "--alpha", "--what-if", "--cost", "--where", "--csv")
     }
     assert owners == {
@@ -82,8 +84,8 @@ def test_options_are_of_the_finding_alone() -> None:
         "--alpha": {"certificate"},
         "--what-if": {"indicators"},
         "--cost": {"damage"},
-        "--where": set(FINDINGS.commands) - {"search", "certificate", "models"},
-        "--csv": set(FINDINGS.commands) - {"summary", "arms", "models"},
+        "--where": set(FINDINGS.known_commands()) - {"search", "certificate", "models"},
+        "--csv": set(FINDINGS.known_commands()) - {"summary", "arms", "models"},
     }
 
 

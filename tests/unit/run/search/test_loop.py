@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from advrisk import Run
-from advrisk.api.certificates import assess_run
-from advrisk.api.status import run_status
 from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.document import certificate_document
+from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.verification import verify_document
 from advrisk.assess.search.sections import search_words
+from advrisk.assess.status import run_status
 from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, asked_question, frozen_lists

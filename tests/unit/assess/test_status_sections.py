@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-from advrisk.api.status import Status
-from advrisk.api.status_sections import status_sections
+from advrisk.assess.status import Status
+from advrisk.assess.status_sections import status_sections
 from advrisk.render.terminal import print_sections
 
 EVIL = "[red]<b>\x1b[31m"

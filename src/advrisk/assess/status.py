@@ -3,24 +3,17 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from advrisk.api.status_sections import status_sections
 from advrisk.assess.certificate.deciding import is_decided
 from advrisk.assess.damage.clean import clean_shares
-from advrisk.core.notebook import notebook_html
+from advrisk.assess.stopping import stopping_words
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import frozen_lists
-from advrisk.ledger.layout import read_samples_left
 from advrisk.ledger.searches import read_searches
 from advrisk.ledger.stopping import Look, Stopping
-from advrisk.render.notebook import sections_html
-from advrisk.report.stopping import stopping_words
 from advrisk.study import StudySpec
-
-if TYPE_CHECKING:
-    from advrisk.api.run import Run
 
 _PLAN = """
     SELECT count(DISTINCT model) FILTER (origin <> 'surrogate') AS n_models,
@@ -124,26 +117,6 @@ class Status(Tabular):
             for key, value in held.items()
         ]
         return [{"what": what, "name": name, "value": float(value)} for what, name, value in single + several]
-
-
-@notebook_html.register
-def _(found: Status) -> str:
-    return sections_html(list(status_sections(found)))
-
-
-def samples_left(run: "Run") -> int | None:
-    """Samples that a run's data set still has to evaluate; None where that is unknown.
-
-    Those that the data set holds and no split took, and those that a run which stopped early did not come to. Of some
-    kinds of samples only (`where`), it is unknown.
-    """
-    if run.study is None or run.view.where:
-        return None
-    beyond = 0 if run.study.data.evaluate == "all" else read_samples_left(run.folder)
-    if beyond is None:
-        return None
-    stopping = run.stopping
-    return beyond + (stopping.n_samples - stopping.n_samples_run if stopping and stopping.rests else 0)
 
 
 def _cells_by_flag(flagged: Sequence[Mapping[str, Any]]) -> dict[str, int]:

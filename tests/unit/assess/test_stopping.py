@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from advrisk.assess.stopping import stopping_words
 from advrisk.core.digest import digest
 from advrisk.ledger.stopping import Look, Stopping
-from advrisk.report.stopping import stopping_words
 
 ORDER = ("s1", "s2", "s3")
 FIRST = Look(

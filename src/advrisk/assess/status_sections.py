@@ -9,7 +9,7 @@ from advrisk.core.numbers import percent_text
 from advrisk.core.sections import Column, Headline, Section, Table, Text
 
 if TYPE_CHECKING:
-    from advrisk.api.status import Status
+    from advrisk.assess.status import Status
 
 _MOST_FLAGGED = 8  # arms listed for each flag
 

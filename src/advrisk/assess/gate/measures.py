@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advrisk.api.status import Status
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate
 from advrisk.assess.certificate.words import rate
+from advrisk.assess.context import Context
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.distances import Distances, smallest_distances
 from advrisk.assess.damage.queries import read_queries
+from advrisk.assess.damage.question import AnyEvasion
 from advrisk.assess.damage.tried import tried_attacks, untried
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.detection.details import row_label
@@ -38,6 +38,8 @@ from advrisk.assess.gate.reading import (
     told_by_distances,
 )
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.protocol import Finding, ask
+from advrisk.assess.status import Status
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -52,10 +54,6 @@ from advrisk.risk.monte_carlo import MonteCarloDamage
 from advrisk.risk.queries import QueryPoints
 from advrisk.study import DamageSpec, Requirement, Term, assessment_of
 
-if TYPE_CHECKING:
-    from advrisk.api.damage import AnyEvasion
-    from advrisk.api.run import Run
-
 Shares = tuple[Flags | Floats, Flags]  # of each sample, and where it is known
 
 
@@ -63,7 +61,7 @@ class Measures:
     """A run and a level, and what was assessed of it so far."""
 
     def __init__(
-        self, run: "Run", level: float | None, *, evasion: "AnyEvasion | None" = None, cost: float | None = None
+        self, run: Context, level: float | None, *, evasion: AnyEvasion | None = None, cost: float | None = None
     ) -> None:
         if level is not None and not 0 < level < 1:
             raise RiskError(f"level must lie between 0 and 1, found {level}")
@@ -110,7 +108,8 @@ class Measures:
 
     @cached_property
     def _damages(self) -> DamageAssessment:
-        return self.run.damage(level=self._given, **self._paid)  # type: ignore[arg-type]
+        found: DamageAssessment = self.run.result("damage", level=self._given, **self._paid)
+        return found
 
     @cached_property
     def _distances(self) -> Distances:
@@ -128,24 +127,28 @@ class Measures:
 
     @cached_property
     def _indicators(self) -> IndicatorAssessment:
-        return self.run.own_indicators if self._given is None else self.run.indicators(level=self._given)
+        found: IndicatorAssessment = self.run.result("indicators", level=self._given)
+        return found
 
     @cached_property
     def _detectors(self) -> DetectionAssessment:
-        return self.run.detection(level=self._given)
+        found: DetectionAssessment = self.run.result("detection", level=self._given)
+        return found
 
     @cached_property
     def _survivals(self) -> SurvivalAssessment:
-        return self.run.survival(level=self._given)
+        found: SurvivalAssessment = self.run.result("survival", level=self._given)
+        return found
 
     @cached_property
     def _certificates(self) -> CertificateAssessment:
-        return self.run.certificate()
+        found: CertificateAssessment = self.run.result("certificate")
+        return found
 
     @cached_property
     def state(self) -> Status:
         """How far the run is."""
-        return self.run.status()
+        return self.run.status
 
     @property
     def pending(self) -> str:
@@ -157,7 +160,9 @@ class Measures:
         """A quantity of a registered assessment."""
         name = assessment_of(left.quantity) or ""
         key = left.quantity if left.subject is None else f"{left.quantity}.{left.subject}"
-        found = self.run.assess(name, level=self._given)  # which the run asks once
+        found = ask(self.run, name, level=self._given)
+        if not isinstance(found, Finding):
+            raise RiskError(str(found))
         held = {one.name: one.estimate for one in found.quantities}
         if key not in held:
             raise RiskError(f"{name} has no {key}; {did_you_mean(key, held)}")
@@ -265,7 +270,7 @@ class Measures:
             (tree, *_) = (row.tree for row in self._scenario(term).models)
         except RiskError:  # the requirement itself says why
             return False
-        attacks = self.run.query("SELECT DISTINCT arm FROM arms WHERE kind = 'attack'")["arm"].to_pylist()
+        attacks = self.run.ledger.query("SELECT DISTINCT arm FROM arms WHERE kind = 'attack'")["arm"].to_pylist()
         return not {arm for leaf in tree.leaves() for arm in leaf.arms}.isdisjoint(attacks)
 
     def _scenario(self, term: Term) -> ScenarioResult:
@@ -381,7 +386,7 @@ class Measures:
         )
 
     def _flagged(self, left: Term) -> Measured:
-        rows = [row for row in self.run.own_flags if left.subject in (None, row["model"])]
+        rows = [row for row in self.run.flags if left.subject in (None, row["model"])]
         rows = [row for row in rows if not left.inside or row["flag"] == left.inside[0]]
         n = sum(row["n_flagged"] for row in rows)
         return replace(counted_rows(n, level=self.level, of=self.state.n_cells), pending=self.pending)

@@ -1,0 +1,125 @@
+"""What is certified: which question is asked, and the answer of a run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from advrisk.assess.certificate.assessment import assess_certificates
+from advrisk.assess.certificate.promises import with_searches
+from advrisk.assess.certificate.records import CertificateAssessment, Premise
+from advrisk.assess.certificate.sections import quantities, sections
+from advrisk.assess.certificate.settled import refuse_other_question
+from advrisk.assess.certificate.words import LATER
+from advrisk.assess.context import Context
+from advrisk.assess.protocol import Assessment
+from advrisk.core.errors import RiskError
+from advrisk.core.estimate import NamedEstimate
+from advrisk.core.sections import Section
+from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import asked_question, refuse_lost
+from advrisk.ledger.searches import fruitless_words, read_searches
+from advrisk.risk.certificate.counts import check_rate
+from advrisk.study import CertificateSpec, Source, StudySpec, assessments, validated
+
+ON_FILTERS = (
+    "a certificate holds for its frozen attacks on the whole calibration split, so a filter of samples does not apply"
+)
+_CHOSEN = "If it was chosen after results were seen, nothing is guaranteed."
+
+
+@assessments.register("certificate")
+class Certificate(Assessment):
+    """What is certified: attacks break at most alpha of inputs, said wrongly at most zeta of the time (PROSAC)."""
+
+    kind = CertificateAssessment
+
+    def question(self, context: Context, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What was given, unless there is no such certificate: notes say where it differs from the study."""
+        own = {name: value for name, value in given.items() if name not in _OF_RUN}
+        asked_certificate(_stated_certificate(context.study), own)
+        return given
+
+    def assess(self, context: Context, given: Mapping[str, Any]) -> CertificateAssessment:
+        """Of the models that are asked about, or those of the part; all of the run share zeta."""
+        if context.view.where:
+            raise RiskError(ON_FILTERS)
+        own = None if context.view.models is None else list(context.view.models)
+        asked = {name: value for name, value in given.items() if name not in _OF_RUN}
+        return assess_run(context.whole or context.ledger, context.study, asked, models=given.get("models") or own)
+
+    def asked(self, context: Context) -> Mapping[str, Any] | None:
+        """Where the study asks for it."""
+        return {} if context.study is not None and context.study.assess.certificate is not None else None
+
+    def sections(self, result: CertificateAssessment, models: Sequence[str]) -> Iterable[Section]:
+        """The verdict on each model and list first, every attack folded away."""
+        return sections(result, models)
+
+    def quantities(self, result: CertificateAssessment) -> Iterable[NamedEstimate]:
+        """The clean error of each model, and of each list what the worst attack and any attack broke."""
+        return quantities(result)
+
+
+_OF_RUN = ("models", "level")  # what is given beside the certificate's own question
+
+
+def asked_certificate(base: CertificateSpec, given: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
+    """A question with what was given instead, and a caveat for each change: nobody froze it before the test."""
+    changed = {name: value for name, value in given.items() if value is not None}
+    for name in ("alpha", "zeta"):
+        if name in changed:
+            check_rate(name, changed[name])
+    asked = validated(CertificateSpec, base.model_dump() | changed, Source())
+    caveats = [
+        f"{name} = {getattr(asked, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
+        f"{LATER if name == 'alpha' else _CHOSEN}"
+        for name in ("alpha", "zeta", "method")
+        if getattr(asked, name) != getattr(base, name)
+    ]
+    if "arms" in changed:
+        named = ", ".join(asked.arms or ())
+        caveats.append(f"Only attacks called {named} are counted here, and not all that were frozen. {_CHOSEN}")
+    return asked, caveats
+
+
+def assess_run(
+    ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
+) -> CertificateAssessment:
+    """Every list of a run, as it was frozen; the study must ask for the same."""
+    refuse_lost(ledger)
+    asked, caveats = asked_certificate(_frozen_certificate(ledger, study), given)
+    found = assess_certificates(
+        ledger,
+        alpha=asked.alpha,
+        zeta=asked.zeta,
+        method=asked.method,
+        models=models,
+        arms=asked.arms,
+        population=asked.population,
+        notes=_fruitless(ledger),
+        caveats=caveats,
+    )
+    stated = asked.search_guarantee
+    return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
+
+
+def _stated_certificate(study: StudySpec | None) -> CertificateSpec:
+    return (study.assess.certificate if study else None) or CertificateSpec()
+
+
+def _frozen_certificate(ledger: Ledger, study: StudySpec | None) -> CertificateSpec:
+    """What was frozen before the test; what the study asks, where nothing was, and so nothing met the samples yet."""
+    question = asked_question(ledger)
+    if question is None:
+        return _stated_certificate(study)
+    if study is not None:
+        refuse_other_question(study, question)
+    frozen = {name: question.settings.get(name) for name in CertificateSpec.model_fields}
+    return validated(CertificateSpec, frozen, Source())
+
+
+def _fruitless(ledger: Ledger) -> list[str]:
+    """A note where searches found nothing: what they froze was not chosen for what it does."""
+    searches = [one for one in read_searches(ledger) if one.fruitless]
+    if not searches:
+        return []
+    return [f"{', '.join(one.label for one in searches)}: {fruitless_words(searches)}"]

@@ -1,0 +1,56 @@
+"""How well the detectors that scored a run hold."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from advrisk.assess.context import Context
+from advrisk.assess.damage.walk import detectors_of
+from advrisk.assess.detection.assessment import DetectionAssessment, assess_detection
+from advrisk.assess.detection.sections import quantities, sections
+from advrisk.assess.protocol import Assessment
+from advrisk.core.estimate import NamedEstimate
+from advrisk.core.sections import Section
+from advrisk.core.seeds import key
+from advrisk.study import assessments
+from advrisk.study.options import DetectionOptions
+
+
+@assessments.register("detection")
+class Detection(Assessment):
+    """Detectors against all arms that broke a sample (MEAD)."""
+
+    kind = DetectionAssessment
+
+    def assess(self, context: Context, spec: DetectionOptions) -> DetectionAssessment:
+        """Of all detectors, where none is named."""
+        found = assess_detection(
+            context.ledger,
+            detectors=spec.detectors,
+            models=spec.models,
+            arms=spec.arms,
+            tpr=spec.tpr,
+            level=spec.level,
+            resamples=spec.resamples,
+            threshold={"false_alarms": spec.false_alarms} if spec.threshold is None else spec.threshold,
+            seed=key("detection", context.seed),
+        )
+        return replace(found, notes=(*context.view.sentences(), *found.notes))
+
+    def asked(self, context: Context) -> Mapping[str, Any] | None:
+        """Where detectors scored the run; the one alone that a part of it is asked with."""
+        if not detectors_of(context.ledger):
+            return None
+        alarm = context.asked.get("detector")
+        if alarm is None:
+            return {}
+        limit = alarm["threshold"] if alarm.get("threshold") is not None else {"false_alarms": alarm["false_alarms"]}
+        return {"detectors": [alarm["name"]], "threshold": limit}
+
+    def sections(self, result: DetectionAssessment, models: Sequence[str]) -> Iterable[Section]:
+        """Every detector in front of every model, the best first; then what is behind the averages."""
+        return sections(result, models)
+
+    def quantities(self, result: DetectionAssessment) -> Iterable[NamedEstimate]:
+        """AUROC and false-positive rate of every detector in front of every model."""
+        return quantities(result)

@@ -1,0 +1,68 @@
+"""What can be asked of a finished run beside what a study says: the arguments of `Run`, and options of `show`."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from advrisk.study.assess import (
+    CertificateSpec,
+    DetectionSpec,
+    FailuresSpec,
+    GateSpec,
+    IndicatorSpec,
+    SurvivalSpec,
+)
+from advrisk.study.fields import Names, Shown
+
+_MODELS = Field(description="Count this model only.")
+
+
+class DetectionOptions(DetectionSpec):
+    """`threshold` is a score, or `{"false_alarms": 0.05}`."""
+
+    detectors: Annotated[
+        Names | None, Field(description="Show this detector only."), Shown("--detector", "DETECTOR")
+    ] = None
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
+    threshold: float | dict[str, float] | None = None
+
+
+class IndicatorOptions(IndicatorSpec):
+    """Other scenarios, losses and weights than those of the study."""
+
+    scenarios: Any = None  # trees by name, `Scenario`s, or a file
+    scenario: Names | None = None
+    losses: Any = None  # names, mappings as in a study, or functions of the answers
+    what_if: dict[str, Any] | None = None
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
+    arms: Names | None = None
+
+
+class FailuresOptions(FailuresSpec):
+    """One scenario, one loss and one model; or `every` scenario and loss, of the models with the least risk."""
+
+    scenario: str | None = None
+    loss: str | None = None
+    model: str | None = None
+    every: bool = False
+
+
+class SurvivalOptions(SurvivalSpec):
+    """Only some models."""
+
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
+
+
+class CertificateOptions(CertificateSpec):
+    """Only some models; all of the run share zeta."""
+
+    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
+
+
+class GateOptions(GateSpec):
+    """Requirements beside those of the study, at another level, evasion curve or cost."""
+
+    require: Names | None = None
+    level: float | None = None
+    evasion: Any = None  # a curve, a file, `average`, or a size
+    cost: float | None = None
