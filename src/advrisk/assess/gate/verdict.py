@@ -38,48 +38,30 @@ def held(
     """
     op, limit = (requirement.op, requirement.limit) if requirement.op else ("==", 1.0)
     text = str(requirement)
+
+    def undecided(reason: str, settle: str = "", notes: tuple[str, ...] = found.notes) -> Held:
+        return Held(text, "undecided", origin, found.estimate, limit, reason, settle, None, notes)
+
     if found.estimate is None or found.pending:
-        reason = found.pending or found.why_not
         settle = "finish the run: the same command resumes it" if found.pending else ""
-        return Held(text, "undecided", origin, found.estimate, limit, reason, settle, None, found.notes)
+        return undecided(found.pending or found.why_not, settle)
     if found.disputed:
-        return Held(text, "undecided", origin, found.estimate, limit, found.disputed, "", None, found.notes)
+        return undecided(found.disputed)
     verdict = decide(found.estimate, op, limit)
-    reason = _in_words(found.estimate, verdict, op, requirement)
     if verdict == "pass" and found.n_left_out:
-        settle = f"a verdict on them ({AGAIN})"
-        return Held(text, "undecided", origin, found.estimate, limit, found.on_unknown, settle, None, found.notes)
+        return undecided(found.on_unknown, f"a verdict on them ({AGAIN})")
     if verdict == "pass" and found.untried:
-        return Held(
-            text,
-            "undecided",
-            origin,
-            found.estimate,
-            limit,
-            found.untried,
-            found.on_untried or UNTRIED,
-            None,
-            found.notes,
-        )
+        return undecided(found.untried, found.on_untried or UNTRIED)
     if verdict == "pass" and found.caveats and not requirement.with_caveats:
         reason, *others = found.caveats
-        notes = (*others, *found.notes)
-        return Held(text, "undecided", origin, found.estimate, limit, reason, _ALLOW, None, notes)
+        return undecided(reason, _ALLOW, (*others, *found.notes))
     if verdict == "pass" and strict:
-        return Held(text, "undecided", origin, found.estimate, limit, strict, "", None, (*cautions, *found.notes))
+        return undecided(strict, notes=(*cautions, *found.caveats, *found.notes))
+    reason = _in_words(found.estimate, verdict, op, requirement)
     settle, more = settling(found, op, limit) if verdict == "undecided" else ("", None)
     beside = (*found.caveats, *(text for text in (found.on_unknown, found.untried) if text), *found.notes)
-    return Held(
-        text,
-        verdict,
-        origin,
-        found.estimate,
-        limit,
-        reason,
-        settle,
-        more,
-        (*cautions, *beside) if verdict == "pass" else beside,
-    )
+    notes = (*cautions, *beside) if verdict == "pass" else beside
+    return Held(text, verdict, origin, found.estimate, limit, reason, settle, more, notes)
 
 
 AGAIN = "`advrisk run … --retry-errors`, or the same command to go on"

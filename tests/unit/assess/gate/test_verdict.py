@@ -137,6 +137,14 @@ def test_samples_that_were_left_out_never_pass() -> None:
     assert settled("damage.m >= 0.1", measured_number(small, n=100, n_left_out=1)).verdict == "fail"
 
 
+def test_caveats_stand_beside_a_pass_that_flags_withhold() -> None:
+    found = Measured(Estimate(0.01, 0.01, 0.01, 0.95, 100, "certified bound"), caveats=("zeta was chosen later.",))
+    asked = parse_requirement("certified_wrong.m <= 0.1 with caveats")
+    checked = held(asked, found, origin="given", cautions=("flagged",), strict="flags count")
+    assert (checked.verdict, checked.reason) == ("undecided", "flags count")
+    assert checked.cautions == ("flagged", "zeta was chosen later.")
+
+
 def test_what_is_not_finished_or_cannot_be_told_is_undecided() -> None:
     small = Estimate(0.01, 0.0, 0.02, 0.95, 100, "some")
     assert settled("damage.m <= 0.1", measured_number(small, n=9, pending="not finished")).verdict == "undecided"
