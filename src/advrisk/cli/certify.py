@@ -114,9 +114,8 @@ def verify(
     from advrisk.cli.evidence import verify_evidence
     from advrisk.ledger.sync.files import input_file
 
-    if replay is not None and run is None:
-        raise StudyError("--replay attacks samples of a run again: say which one, with --run RUN")
     further = Further(model, replay, replay_seed, study)
+    further.refuse_alone(run)
     with input_file(certificate) as path:
         if is_pack(path):
             further.refuse_for_pack()

@@ -1,7 +1,4 @@
-"""`advrisk ledger replay`, and what `advrisk verify` asks of models: are these the certified ones, do rows replay?
-
-A module of its own, so that torch is loaded for these alone.
-"""
+"""`advrisk ledger replay`, and what `advrisk verify` asks of models: are these the certified ones, do rows replay?"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +9,7 @@ import typer
 
 from advrisk.cli import DONE, FAILED
 from advrisk.cli.options import AsJson, Device, RunFolder
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import RiskError, StudyError
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -24,6 +21,9 @@ OfStudy = Annotated[
 ReplaySeed = Annotated[
     int | None, typer.Option("--replay-seed", help="Draw the samples with this seed (default: a new one, printed).")
 ]
+
+
+_NOT_COMPARED = "No model and no row was compared with it: it cannot be read as a certificate."
 
 
 def replay(
@@ -53,11 +53,9 @@ def replay(
 
 
 def _print(found: "Verification") -> None:
-    from rich.console import Console
+    from advrisk.render.terminal import Terminal, indented
 
-    from advrisk.render.terminal import indented
-
-    console = Console()
+    console = Terminal()
     for sentence in (*found.problems, *found.held, *found.notes):
         indented(console, f"· {sentence}", by=0)
 
@@ -70,6 +68,13 @@ class Further:
     replay: int | None
     seed: int | None
     study: Path | None
+
+    def refuse_alone(self, run: str | None) -> None:
+        """Refuse options that do nothing without the one that they belong to."""
+        if self.replay is not None and run is None:
+            raise StudyError("--replay attacks samples of a run again: say which one, with --run RUN")
+        if self.seed is not None and self.replay is None:
+            raise StudyError("--replay-seed says how the samples of --replay are drawn: add --replay K")
 
     def refuse_for_pack(self) -> None:
         """Refuse these options with an evidence pack, which may hold certificates of several models."""
@@ -87,7 +92,13 @@ class Further:
         if self.model is None and (self.replay is None or run is None):
             return found, facts
         from advrisk.api.verifying import deployed_model, joined, replay_run
+        from advrisk.assess.certificate.document import parsed
+        from advrisk.assess.certificate.verification import Verification
 
+        try:
+            parsed(content)
+        except RiskError:  # the verification says why
+            return joined(found, Verification((), (), (_NOT_COMPARED,))), facts
         if self.model is not None:
             model = deployed_model(content, self.model, run=run, study=self.study)
             found, facts["model"] = joined(found, model.verification()), model.as_dict()

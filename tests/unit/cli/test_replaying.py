@@ -158,11 +158,23 @@ def test_a_defended_model_is_compared_behind_its_defence(call: Call) -> None:
         (("--model", "other.pt:plain"), "stands after a study file"),
         (("--model", "study.yaml:plane"), "did you mean 'plain'"),
         (("--replay", "3"), "say which one, with --run RUN"),
+        (("--replay-seed", "3"), "add --replay K"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_what_to_do(call: Call, options: tuple[str, ...], words: str) -> None:
     code, _, err = call("verify", CERTIFICATE, *options)
     assert (code, words in " ".join(err.split())) == (2, True), err
+
+
+@pytest.mark.parametrize("content", [{}, {"version": 2, "model": "plain"}])
+def test_no_model_is_compared_with_a_document_that_cannot_be_read(
+    call: Call, home: Path, content: dict[str, Any]
+) -> None:
+    (home / "odd.json").write_text(json.dumps({"advrisk": "certificate"} | content))
+    code, out, _ = call("verify", "odd.json", "--model", "study.yaml", *WITH_RUN, "--replay", "3")
+    assert code == 1
+    assert "It does not hold together" in out
+    assert "No model and no row was compared with it" in out
 
 
 def test_a_certificate_is_replayed_on_its_own_samples(call: Call) -> None:
