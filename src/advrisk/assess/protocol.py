@@ -92,7 +92,9 @@ def ask(context: Context, name: str, **given: Any) -> Finding | Unanswered:
     try:
         with exits_as_errors(name):
             result = context.attempt(name, **given)
-        return result if isinstance(result, Unanswered) else _finding(name, traits, assessment, result, context.models)
+            if isinstance(result, Unanswered):
+                return result
+            return _finding(name, traits, assessment, result, context.models)
     except AdvriskError as error:
         if name in assessments.built_in:
             raise
@@ -152,6 +154,7 @@ def check_assessments(study: StudySpec) -> None:
         part = assessments.get(name)
         spec = validated(part.traits.spec, options, study.where, within=("assess", name))
         try:
-            part.function().check(study, spec)
+            with exits_as_errors(name, StudyError):
+                part.function().check(study, spec)
         except StudyError as error:
             raise study.where.error(("assess", name), str(error)) from None

@@ -110,8 +110,9 @@ class Assessments(Registry[AssessmentTraits]):
 
 def _refuse_traits(name: str, traits: AssessmentTraits) -> None:
     """Refuse what `show` and the gate cannot offer of a package's assessment."""
-    if taken := sorted(_SHARED.intersection(traits.spec.model_fields)):
-        raise RegistryError(f"{traits.spec.__name__}: every question has {', '.join(taken)} already; rename the field")
+    options = traits.accepts
+    if taken := sorted(_SHARED.intersection(options.model_fields)):
+        raise RegistryError(f"{options.__name__}: every question has {', '.join(taken)} already; rename the field")
     for quantity, one in traits.quantities.items():
         if one.compared or one.inside or one.size != "none" or one.of == "detector":
             raise RegistryError(

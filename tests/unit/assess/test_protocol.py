@@ -1,5 +1,6 @@
 """Registered assessments: what is refused at registration, and what becomes an answer or none."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -108,6 +109,12 @@ def test_what_cannot_be_answered_says_why(registry: Assessments, own: dict[str, 
     assert str(ask(run(), "leak")) == why
 
 
+@pytest.mark.parametrize("method", ["assess", "sections", "quantities"])
+def test_a_package_that_exits_costs_its_own_answer_alone(registry: Assessments, method: str) -> None:
+    leaking(registry, **{method: lambda *_: sys.exit(0)})
+    assert "code of leak called sys.exit(0)" in str(ask(run(), "leak"))
+
+
 @pytest.mark.parametrize("level", [0, 1, 7])
 def test_a_level_is_a_share(registry: Assessments, level: float) -> None:
     leaking(registry)
@@ -133,6 +140,9 @@ def test_a_study_is_refused_with_its_place(registry: Assessments) -> None:
         }
     )
     with pytest.raises(StudyError, match=r"<study>: assess\.leak: found `largest: 0`"):
+        check_assessments(study)
+    registry.get("leak").function.check = lambda *_: sys.exit(0)  # type: ignore[attr-defined]
+    with pytest.raises(StudyError, match=r"<study>: assess\.leak: code of leak called sys.exit\(0\)"):
         check_assessments(study)
 
 
@@ -168,8 +178,9 @@ def test_a_quantity_promises_nothing_that_a_gate_could_not_decide(registry: Asse
 
 def test_options_that_every_question_has_cannot_be_fields(registry: Assessments) -> None:
     spec = type("LevelSpec", (Strict,), {"__annotations__": {"level": float}, "level": 0.9})
-    with pytest.raises(RegistryError, match="every question has level already"):
-        registry.register("leak", traits=traits(spec=spec))
+    for given in ({"spec": spec}, {"options": spec}):
+        with pytest.raises(RegistryError, match="every question has level already"):
+            registry.register("leak", traits=traits(**given))
 
 
 def test_a_package_must_bring_traits(registry: Assessments) -> None:
