@@ -171,7 +171,7 @@ def _summaries(found: CertificateAssessment) -> Iterator[Summary]:
         if (needed := would_take(found, one))
     ]
     caveats = [f"Certificates have a caveat: {text}" for text in _caveats(found)]
-    yield Summary("undecided", tuple(few([*caveats, *open_ones], "more lists of attacks are not certified.")))
+    yield Summary("undecided", (*caveats, *few(open_ones, "more lists of attacks are not certified.")))
 
 
 # Tables

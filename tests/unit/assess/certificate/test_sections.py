@@ -222,6 +222,16 @@ def test_the_summary_says_what_it_rests_on_and_what_is_open(tmp_path: Path) -> N
     assert undecided[-1] == "2 more lists of attacks are not certified."
 
 
+def test_the_summary_leaves_no_caveat_out(found: CertificateAssessment) -> None:
+    caveats = tuple(f"Caveat {number}." for number in range(6))
+    undecided = summary_of(tuple(sections(weakened(found, caveats))), "undecided")
+    assert list(undecided[:6]) == [f"Certificates have a caveat: {text}" for text in caveats]
+
+
+def weakened(found: CertificateAssessment, caveats: tuple[str, ...]) -> CertificateAssessment:
+    return replace(found, models=tuple(replace(one, caveats=caveats) for one in found.models))
+
+
 def test_words_say_on_how_many_samples_and_by_which_method(found: CertificateAssessment) -> None:
     assert certificate_words(found)[0] == "Tested on 80 samples that were kept apart; method: exact."
     assert len(certificate_headlines(found)) == 2
