@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from advrisk.assess.certificate.assessment import too_small
 from advrisk.assess.certificate.document import Order, certificate_document, parsed
@@ -15,7 +15,7 @@ from advrisk.assess.certificate.records import CertificateAssessment, ListCertif
 from advrisk.assess.certificate.signature import read_private_key, signed
 from advrisk.assess.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
 from advrisk.core.clock import time_of_making
-from advrisk.core.errors import AdvriskError, RiskError
+from advrisk.core.errors import AdvriskError, LedgerError, RiskError
 from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
 from advrisk.ledger import Ledger
@@ -132,14 +132,16 @@ def _content(
 ) -> dict[str, Any]:
     question = asked_question(ledger)
     settings = {} if question is None else question.settings
-    order: Order = settings.get("order", "shuffled")
+    order, seed = settings.get("order", "shuffled"), settings.get("seed", 0)
+    if order not in get_args(Order) or type(seed) is not int:
+        raise LedgerError(f"{ledger.path}: settings of the frozen question: found order {order!r} and seed {seed!r}")
     return certificate_document(
         ledger,
         found,
         model,
         every=found.lists,
         study=name,
-        seed=settings.get("seed", 0),
+        seed=seed,
         order=order,
         question=None if question is None else question.id,
         lists=lists,

@@ -36,7 +36,8 @@ class Certificate(Assessment):
         """What was given, unless there is no such certificate: notes say where it differs from the study."""
         own = {name: value for name, value in given.items() if name not in _OF_RUN}
         asked_certificate(_stated_certificate(context.study), own)
-        return given
+        models = given.get("models")
+        return {**given, "models": [models] if isinstance(models, str) else models}
 
     def assess(self, context: Context, given: Mapping[str, Any]) -> CertificateAssessment:
         """Of the models that are asked about, or those of the part; all of the run share zeta."""
@@ -73,6 +74,11 @@ def asked_certificate(base: CertificateSpec, given: Mapping[str, Any]) -> tuple[
         f"{name} = {getattr(asked, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
         f"{LATER if name == 'alpha' else _CHOSEN}"
         for name in ("alpha", "zeta", "method")
+        if getattr(asked, name) != getattr(base, name)
+    ]
+    caveats += [
+        f"{name} was stated later, and otherwise than it was frozen before the test. {_CHOSEN}"
+        for name in ("population", "search_guarantee")
         if getattr(asked, name) != getattr(base, name)
     ]
     if "arms" in changed:

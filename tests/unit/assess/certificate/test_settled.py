@@ -3,11 +3,12 @@
 import json
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from advrisk.api.certificates import certificate_doubts
+from advrisk.api.certificates import certificate_doubts, write_certificates
 from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.settled import (
     caveats_of_samples,
@@ -15,10 +16,12 @@ from advrisk.assess.certificate.settled import (
     question_settings,
     stated_question,
 )
+from advrisk.assess.context import Context
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.frozen import Key, asked_question, frozen_list, frozen_lists, frozen_question, write_frozen
+from advrisk.ledger.history import remove
 from advrisk.risk.certificate import smallest_n
 from advrisk.study import StudySpec, study_from
 
@@ -113,10 +116,12 @@ def test_the_way_back_is_a_change_too_and_the_same_question_is_none(ledger: Ledg
 
 
 def rewritten(ledger: Ledger, change: Callable[[list[dict[str, str]]], None]) -> Ledger:
-    """The ledger after somebody changed its rows of questions, with digests that fit."""
+    """The ledger after somebody changed its rows of questions, with digests and a history that fit."""
     rows = ledger.reopened().query("SELECT DISTINCT * FROM questions").to_pylist()
-    for path in list(ledger.path.rglob("questions.parquet")):
-        shutil.rmtree(path.parent)
+    segments = [path.parent for path in ledger.path.rglob("questions.parquet")]
+    for segment in segments:
+        shutil.rmtree(segment)
+    remove(ledger.path, [segment.name for segment in segments])
     change(rows)
     columns = {name: [row[name] for row in rows] for name in ("question", "previous", "content")}
     if rows:
@@ -202,6 +207,8 @@ TWO: dict[str, Any] = STUDY | {
     "assess": {"certificate": {}},
 }
 
+PREMISE = {"norm_bound": 1, "noise": 0.01, "kernel": "matern-5/2", "length_scale": 0.3, "delta": 0.05}
+
 
 def frozen_from(ledger: Ledger, study: StudySpec) -> None:
     ask(ledger, **question_settings(study), stated=stated_question(study))
@@ -253,6 +260,8 @@ def test_what_does_not_decide_may_change_and_without_a_study_the_frozen_question
         ({"zeta": 0.96}, "zeta = 0.96 was chosen later; 0.05 was frozen before the test. "),
         ({"method": "hoeffding-bentkus"}, "method = hoeffding-bentkus was chosen later; exact was frozen"),
         ({"arms": ["pgd@linf:0.1"]}, "Only attacks called pgd@linf:0.1 are counted here, and not all"),
+        ({"population": "as-sampled"}, "population was stated later, and otherwise than it was frozen"),
+        ({"search_guarantee": PREMISE}, "search_guarantee was stated later, and otherwise than it was frozen"),
     ],
 )
 def test_whatever_is_chosen_after_the_test_is_a_caveat(sound: Ledger, given: dict[str, Any], told: str) -> None:
@@ -264,6 +273,22 @@ def test_whatever_is_chosen_after_the_test_is_a_caveat(sound: Ledger, given: dic
     for model in found.models:
         assert (model.certified, model.verdict) == (False, "certified, with caveats")
         assert model.caveats[0].startswith(told)
+
+
+def test_one_model_may_be_named_by_itself(sound: Ledger) -> None:
+    ask(sound)
+    found = Context(ledger=sound.reopened()).result("certificate", models="m")
+    assert [one.model for one in found.models] == ["m"]
+
+
+@pytest.mark.parametrize("settings", [{"order": "odd"}, {"order": ["file"]}, {"seed": "7"}])
+def test_frozen_settings_that_no_run_writes_are_refused(
+    sound: Ledger, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    ask(sound, **settings)
+    asked: dict[str, Any] = {"models": None, "norm": None, "eps": None, "out": tmp_path / "out", "key": None}
+    with pytest.raises(LedgerError, match="settings of the frozen question: found order"):
+        write_certificates(sound.reopened(), None, {}, name="x", **asked)
 
 
 @pytest.mark.parametrize(
