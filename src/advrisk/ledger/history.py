@@ -34,6 +34,7 @@ class History:
     lines: tuple[str, ...] = ()
     digests: Mapping[str, str | None] = field(default_factory=dict)
     removed: frozenset[str] = frozenset()
+    accepted: frozenset[str] = frozenset()  # heads of lines that a repair found gone
     head: str = _BEGINNING
     heads: frozenset[str] = frozenset({_BEGINNING})
 
@@ -122,7 +123,7 @@ def _parsed(lines: Iterable[str]) -> History:
             accepted += map(str, entry["accepted"])
         head = digest_bytes(head.encode(), line.encode())
         heads.append(head)
-    return History(kept, digests, frozenset(removed), head, frozenset([*heads, *accepted]))
+    return History(kept, digests, frozenset(removed), frozenset(accepted), head, frozenset([*heads, *accepted]))
 
 
 def _write(ledger: Path, lines: list[str]) -> History:

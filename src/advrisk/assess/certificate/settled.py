@@ -17,6 +17,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, few
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenQuestion, Key, asked_question, unlisted_attacks
+from advrisk.ledger.history import read_history
 from advrisk.study import StudySpec, TargetSpec
 
 _NAMED = 4  # lists named in a sentence
@@ -69,7 +70,7 @@ def _entry(entry: BaseModel) -> str:
 
 
 def caveats_of_samples(ledger: Ledger) -> list[str]:
-    """A sentence for each other question whose test was begun on these samples, and one for attacks of no question."""
+    """A sentence for each other question whose test was begun on these samples; for attacks of no question, repairs."""
     asked = asked_question(ledger)
     if asked is None:
         return []
@@ -85,7 +86,21 @@ def caveats_of_samples(ledger: Ledger) -> list[str]:
             f"Samples to calibrate were met by attacks that no frozen question lists: {', '.join(named)}. What is "
             "asked now may have been chosen after their results: take new samples, in a new folder."
         )
-    return caveats
+    return [*caveats, *_on_repairs(ledger)]
+
+
+def _on_repairs(ledger: Ledger) -> list[str]:
+    """A sentence where the ledger may lack a question or cells that it held before."""
+    history = read_history(ledger.path)
+    if not (history.removed or history.accepted):
+        return []
+    names = ", ".join(few(sorted(history.removed), "more"))
+    removed = f"removed {counted(len(history.removed), 'segment')} from the ledger ({names})"
+    done = removed if names else "wrote the history of the ledger anew"
+    return [
+        f"A repair {done}: whether another question or attack met samples to calibrate before is not known any more. "
+        "Take new samples, in a new folder."
+    ]
 
 
 def notes_on_repetition(ledger: Ledger, zeta: float) -> list[str]:

@@ -19,7 +19,7 @@ from advrisk.assess.certificate.settled import (
 from advrisk.assess.context import Context
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError, RiskError
-from advrisk.ledger import Ledger, table_from
+from advrisk.ledger import Ledger, repair, table_from
 from advrisk.ledger.frozen import Key, asked_question, frozen_list, frozen_lists, frozen_question, write_frozen
 from advrisk.ledger.history import remove
 from advrisk.risk.certificate import smallest_n
@@ -181,8 +181,31 @@ def test_cells_tell_of_a_question_that_was_trimmed_with_its_chain(ledger: Ledger
     ask(ledger)
     rewritten(ledger, list.clear)
     ask(ledger, without=("n", "linf", 0.1))
-    (caveat,) = assess_run(ledger.reopened(), None, {}).models[0].caveats
+    caveat, on_repair = assess_run(ledger.reopened(), None, {}).models[0].caveats
     assert "met by attacks that no frozen question lists: pgd@linf:0.1 against n." in caveat
+    assert on_repair.startswith("A repair removed 1 segment from the ledger (0")
+
+
+@pytest.mark.parametrize(
+    ("also", "told"),
+    [
+        ("segment.json", "removed 1 segment from the ledger (0"),
+        ("history.jsonl", "wrote the history of the ledger anew"),
+    ],
+)
+def test_a_question_that_a_repair_took_out_is_a_caveat(sound: Ledger, also: str, told: str) -> None:
+    """It differs in alpha alone, so that no cell tells of it."""
+    ask(sound, alpha=0.01)
+    (segment,) = [path.parent for path in sound.path.rglob("questions.parquet")]
+    assert caveats_of_samples(sound.reopened()) == []
+    sound.append({"samples": sound.query("FROM samples")})
+    shutil.rmtree(segment)
+    (sound.path / also).unlink(missing_ok=True)
+    repair(sound.path.parent)
+    ask(sound)
+    for model in assess_run(sound.reopened(), None, {}).models:
+        assert model.verdict == "certified, with caveats"
+        assert model.caveats[0].startswith(f"A repair {told}")
 
 
 def test_other_samples_make_a_note_of_tests_that_were_tried(ledger: Ledger) -> None:
