@@ -443,7 +443,7 @@ class Run:
 
     def flags(self) -> list[dict[str, Any]]:
         """Reasons not to trust cells: how many of each model and arm are flagged, and what was seen there."""
-        return self.context.flags
+        return list(self._snapshot.flags)
 
     def gate(
         self,
