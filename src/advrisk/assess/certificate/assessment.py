@@ -42,7 +42,7 @@ METHODS: tuple[AnyMethod, ...] = get_args(AnyMethod)
 SMALLEST_ZETA = 1e-15
 _CAUSES = """
     SELECT message::VARCHAR AS message, outcome::VARCHAR AS outcome, count(*) AS n FROM outcomes
-    WHERE kind = 'attack' AND outcome IN ('error', 'timeout')
+    WHERE kind = 'attack' AND outcome IN ('error', 'timeout') AND model IN (SELECT unnest($models))
     AND sample IN (SELECT sample FROM samples WHERE split = 'calibrate') GROUP BY ALL ORDER BY n DESC, message
 """
 POWER = 0.9  # with which a planned number of samples certifies
@@ -307,14 +307,17 @@ def _waits(one: ListCertificate, every: Sequence[ListCertificate]) -> bool:
 
 def _on_errors(ledger: Ledger, found: CertificateAssessment) -> list[str]:
     """Rows of attacks without a verdict, by cause, and how many failures come from them."""
-    rows = ledger.query(_CAUSES).to_pylist()
+    rows = ledger.query(_CAUSES, {"models": [one.model for one in found.models]}).to_pylist()
     if not rows:
         return []
-    untold = sum(attack.untold for one in found.lists for attack in one.attacks)
+    attacks = [attack for one in found.lists for attack in one.attacks]
+    untold = sum(attack.untold for attack in attacks)
+    several = any(attack.tries > 1 for attack in attacks) and sum(row["n"] for row in rows) > untold
+    again = "are further tries, or " if several else ""
     causes = few([f"{row['n']:,}: {row['message'] or row['outcome']}" for row in rows], "more causes")
     return [
         f"Rows of attacks that ended with an error or a timeout, or where the model answered with no finite number: "
-        f"{'; '.join(causes)}. {untold:,} count as failures; the rest were incorrect or unanswered when clean."
+        f"{'; '.join(causes)}. {untold:,} count as failures; the rest {again}were incorrect or unanswered when clean."
     ]
 
 

@@ -126,6 +126,16 @@ def test_errors_count_as_failures_and_are_told(made: Make) -> None:
     assert "no finite number: 2: timeout; 1: error. 3 count as failures" in " ".join(found.notes)
 
 
+def test_errors_of_further_tries_are_no_further_failures(made: Make) -> None:
+    text = "e" + broken(0, 0, 99)
+    facts = {"fgsm@linf:0.1": {"origin": "surrogate"}}
+    ledger = made(
+        {"m": {"pgd@linf:0.1": [text, text]}, "s": {"fgsm@linf:0.1": "e" * 100}}, samples=drawn(), facts=facts
+    )
+    (note,) = [text for text in assess_certificates(ledger).notes if text.startswith("Rows of attacks")]
+    assert "2: error. 1 count as failures; the rest are further tries, or were incorrect" in note
+
+
 def test_tries_count_together_and_the_first_one_is_told(made: Make) -> None:
     ledger = made({"m": {"nes@linf:0.1": ["s" + broken(0, 0, 99), "rss" + broken(0, 0, 97)]}}, samples=drawn())
     attack = assess_certificates(ledger).lists[0].attacks[0]
