@@ -53,11 +53,9 @@ def replay(
 
 
 def _print(found: "Verification") -> None:
-    from rich.console import Console
+    from advrisk.render.terminal import Terminal, indented
 
-    from advrisk.render.terminal import indented
-
-    console = Console()
+    console = Terminal()
     for sentence in (*found.problems, *found.held, *found.notes):
         indented(console, f"· {sentence}", by=0)
 
