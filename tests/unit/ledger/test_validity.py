@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, validity
+from advrisk.ledger import Ledger, check, repair, validity
 from advrisk.ledger.exchange.importing import import_outcomes
 from tests.stamps import restamp
 
@@ -74,6 +74,15 @@ def test_what_no_run_writes_is_refused_by_row_and_column(
     assert told.startswith(f"{segment / table}.parquet: row {n}: {table}.{column}: {needed}"), told
     assert repr(str(value)) in told
     assert told.endswith("take the ledger from its source")
+
+
+def test_a_check_and_a_repair_refuse_what_readers_refuse(segment: Path) -> None:
+    run = segment.parents[2]
+    assert not check(run).findings
+    forge(segment, "outcomes", "eps", -0.1)
+    for look in (check, repair):
+        with pytest.raises(LedgerError, match=r"outcomes\.eps: a finite number from 0 up is needed, found '-0\.1'"):
+            look(run)
 
 
 @pytest.mark.parametrize(
