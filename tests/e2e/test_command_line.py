@@ -256,6 +256,18 @@ def test_a_full_disk_below_standard_output_is_a_mistake_and_no_verdict(words: li
     assert (done.returncode, done.stderr) == (2, needed)
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", ">/dev/full 2>&-"])
+def test_streams_that_the_caller_closed_are_no_verdict(closed: str, tmp_path: Path) -> None:
+    """Python has no stream there then, and 1 would mean that a gate failed."""
+    codes = []
+    for words in ("list attacks", f"gate {tmp_path}"):
+        command = f"{sys.executable} -m advrisk {words} {closed}"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=100, check=False)
+        assert "Traceback" not in done.stderr
+        codes.append(done.returncode)
+    assert codes == [2 if "full" in closed else 0, 2]
+
+
 def test_an_error_of_advrisk_itself_has_a_code_that_is_no_verdict(
     advrisk: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

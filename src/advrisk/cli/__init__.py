@@ -76,7 +76,7 @@ def complain(text: object) -> None:
 
 def main() -> None:
     """Entry point: errors that the user can put right are printed without a traceback."""
-    before, errors = sys.stdout, sys.stderr
+    before, errors = _opened(sys.stdout), _opened(sys.stderr)
     printed = _Printed(_on_own_descriptor(before))
     sys.stdout, sys.stderr = (cast(TextIO, _Visible(stream)) for stream in (cast(TextIO, printed), errors))
     try:
@@ -95,6 +95,11 @@ def main() -> None:
     sys.exit(code)
 
 
+def _opened(stream: TextIO | None) -> TextIO:
+    """A standard stream; one that leads nowhere where the caller closed it (`>&-`)."""
+    return open(os.devnull, "w", encoding="utf-8") if stream is None else stream
+
+
 def _on_own_descriptor(stream: TextIO) -> TextIO:
     """Standard output on a file descriptor of its own; what foreign code writes to descriptor 1 goes to standard error.
 
@@ -106,7 +111,7 @@ def _on_own_descriptor(stream: TextIO) -> TextIO:
         stream.flush()
         own = os.dup(1)
         os.dup2(2, 1)
-    except (AttributeError, OSError, ValueError):  # None, StringIO, closed
+    except (AttributeError, OSError, ValueError):  # StringIO, closed
         return stream
     by_line = getattr(stream, "line_buffering", False) or getattr(stream, "write_through", False)
     return open(own, "w", buffering=1 if by_line else -1, encoding=stream.encoding, errors=stream.errors)

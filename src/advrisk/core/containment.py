@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from typing import Any, TextIO
 
 from advrisk.core.errors import AdvriskError, ModelError
@@ -26,10 +27,15 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def exits_as_errors(owner: str, error: type[AdvriskError] = ModelError) -> Iterator[None]:
-    """Raise an error that names the owner where its code calls sys.exit or raises KeyboardInterrupt."""
+    """Raise an error that names the owner where its code calls sys.exit or raises KeyboardInterrupt.
+
+    What a signal handler raises passes: many a program has one for SIGTERM that calls sys.exit.
+    """
     try:
         yield
     except SystemExit as ended:
+        if _of_a_handler(ended):
+            raise
         raise error(f"code of {owner} called sys.exit({_written(ended.code)}){_place(ended)}") from None
     except KeyboardInterrupt as ended:
         if _may_be_a_signal(ended):
@@ -116,7 +122,19 @@ def _place(error: BaseException) -> str:
 
 def _may_be_a_signal(error: KeyboardInterrupt) -> bool:
     """Whether the user may have pressed Ctrl-C. Workers ignore it, and the command line has a handler of its own."""
-    return isinstance(error, Interrupted) or signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if isinstance(error, Interrupted) or signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return True
+    return _of_a_handler(error)
+
+
+def _of_a_handler(error: BaseException) -> bool:
+    """Whether a signal handler in Python raised it, in the middle of whatever ran then."""
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _code_of(handler: object) -> CodeType | None:
+    return getattr(getattr(handler, "func", handler), "__code__", None)  # `func`: of functools.partial, as in asyncio
 
 
 def _working_folder() -> str | None:

@@ -93,12 +93,13 @@ def settle(ledger: Path, sound: Mapping[str, Manifest | None]) -> None:
         raise
     except LedgerError:
         history = History()  # what cannot be read is written anew
-    removed = sorted(history.required - sound.keys())
+    required = history.required
+    removed = sorted(required - sound.keys())
     heads = {one.after for one in sound.values() if one is not None and one.after is not None}
     repaired = {"removed": removed, "accepted": sorted(heads - history.heads)}
     lines = [*history.lines, *([json.dumps(repaired)] if any(repaired.values()) else [])]
     wrong = [name for name, one in sound.items() if history.unlike(name, one)]
-    new = [name for name in sound if name not in history.required]
+    new = [name for name in sound if name not in required]
     for name in (*new, *wrong):
         one = sound[name]
         lines.append(json.dumps({"segment": name, "digest": None if one is None else one.digest}))

@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,12 +56,12 @@ def all_segments(ledger: Path) -> list[Path]:
     a row that agree cannot.
     """
     folder = ledger / FOLDER
-    before: list[Path] | None = None
+    before: list[str] | None = None
     try:
         while True:
-            found = sorted(entry for entry in folder.iterdir() if manifest.SEGMENT_NAME.fullmatch(entry.name))
+            found = sorted(name for name in os.listdir(folder) if manifest.SEGMENT_NAME.fullmatch(name))
             if found == before:
-                return found
+                return [folder / name for name in found]
             before = found
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -86,9 +86,10 @@ def publish(
     storage.refuse_writing()
     ledger = storage.ledger
     folder = ledger / FOLDER
-    history = _complete_history(ledger)
+    existing = all_segments(ledger)
+    history = _complete_history(ledger, existing)
     if number is None:
-        number = last_number(ledger) + 1
+        number = _last_number(existing) + 1
     name = f"{number:08d}-{uuid.uuid4().hex[:8]}"
     unfinished = folder / f"{_UNFINISHED}{name}"
     try:
@@ -116,12 +117,13 @@ def publish(
     return folder / name
 
 
-def _complete_history(ledger: Path) -> History:
+def _complete_history(ledger: Path, existing: Iterable[Path]) -> History:
     """The history with lines for segments that have none: a killed writer's, and those of earlier versions."""
     history = read_history(ledger)
+    required = history.required
     new: dict[str, str | None] = {}
-    for segment in all_segments(ledger):
-        if segment.name not in history.required:
+    for segment in existing:
+        if segment.name not in required:
             with contextlib.suppress(LedgerError):  # what is damaged is for a repair
                 written = manifest.read_manifest(segment)
                 new[segment.name] = None if written is None else written.digest
@@ -159,8 +161,11 @@ def write_table(path: Path, name: str, pieces: Iterable[pa.Table]) -> None:
 
 def last_number(ledger: Path) -> int:
     """The number of the last segment; 0 where there is none."""
-    existing = all_segments(ledger)
-    return manifest.number_of(existing[-1].name) if existing else 0
+    return _last_number(all_segments(ledger))
+
+
+def _last_number(segments: Sequence[Path]) -> int:
+    return manifest.number_of(segments[-1].name) if segments else 0
 
 
 def tidy(storage: Storage) -> None:

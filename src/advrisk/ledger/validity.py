@@ -15,7 +15,7 @@ from advrisk.ledger.tables import OUTCOMES
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MAX_REPEATS = 1_000_000
+MAX_REPEATS = 1_000_000  # of one arm; the last one is called by one less
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,14 @@ def _count(*columns: str) -> list[Rule]:
 def _object(column: str, *, plain: bool) -> Rule:
     """JSON text of an object, or null; with `plain`, its values are text, numbers and truth values."""
     json = f"CASE WHEN json_valid({column}) THEN {column} ELSE '0' END"
-    nested = f" OR regexp_matches(json_extract({json}, '$.*')::VARCHAR, '[{{]|\\[.*\\[')" if plain else ""
+    nested = f" OR coalesce(list_has_any(json_type({json}, '$.*'), ['ARRAY', 'OBJECT']), false)" if plain else ""
     kind = "a JSON object with plain values" if plain else "a JSON object"
     return Rule(column, f"{kind} is needed", f"({column} IS NOT NULL AND (json_type({json}) <> 'OBJECT'{nested}))")
 
 
+_REPEAT = Rule(
+    "repeat", f"a whole number from 0 to {MAX_REPEATS - 1} is needed", f"repeat NOT BETWEEN 0 AND {MAX_REPEATS - 1}"
+)
 _NORMS = ("l0", "l1", "l2", "linf")
 _KINDS = ("clean", "corruption", "attack")
 RULES: Mapping[str, Sequence[Rule]] = {
@@ -66,7 +69,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
         Rule("eps", "a finite number from 0 up is needed", "(NOT isfinite(eps) OR eps < 0)"),
         *_size(*(f"{kind}_{norm}" for kind in ("d", "near") for norm in _NORMS), "first_s", "spent_s"),
         *_count("n_forward", "n_backward", "n_judge", "n_rejected", "n_forward_first", "n_backward_first"),
-        Rule("repeat", f"a whole number from 0 to {MAX_REPEATS} is needed", f"repeat NOT BETWEEN 0 AND {MAX_REPEATS}"),
+        _REPEAT,
         Rule("success_rate", "a share is needed", "(isnan(success_rate) OR success_rate NOT BETWEEN 0 AND 1)"),
     ),
     "arms": (
@@ -100,7 +103,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "cells": (
         *_count("n_samples", "n_errors"),
         *_size("wall_s", "process_s", "inference_s"),
-        Rule("repeat", f"a whole number from 0 to {MAX_REPEATS} is needed", f"repeat NOT BETWEEN 0 AND {MAX_REPEATS}"),
+        _REPEAT,
     ),
 }
 _CHECKED: set[tuple[str, int, int, int]] = set()  # files, with size, time of change and place on the disk

@@ -128,7 +128,7 @@ class DamageComparison:
 
         Gaffke's interval of the jackknife's pseudo-values, in which what the two models share cancels, with one sample
         more, which was not seen and says as much against either model as a sample may. A t interval, which knows the
-        spread of the samples alone, names the worse of two models in up to 15 % of studies, where it fails totally
+        spread of the samples alone, names the worse of two models in up to 13.8 % of studies, where it fails totally
         on a few rare samples (`python -m bench rare_failures`).
         """
         pair = index_of(a, self.models), index_of(b, self.models)

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,23 @@ def test_one_that_may_be_ctrl_c_passes() -> None:
             os.kill(os.getpid(), signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.usefixtures("worker")
+def test_what_a_signal_handler_of_the_program_raises_passes(kind: type[BaseException], *, bound: bool) -> None:
+    def ended(_number: int, _frame: object, what: type[BaseException] = kind) -> None:
+        raise what
+
+    before = signal.signal(signal.SIGTERM, partial(ended, what=kind) if bound else ended)
+    try:
+        with pytest.raises(kind), exits_as_errors("mine"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(ModelError), exits_as_errors("mine"):
+            raise kind
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_the_working_folder_is_as_before_however_the_code_ends(tmp_path: Path) -> None:

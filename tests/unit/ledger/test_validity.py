@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from advrisk.core.errors import LedgerError
-from advrisk.ledger import Ledger, validity
+from advrisk.ledger import Ledger, check, repair, validity
 from advrisk.ledger.exchange.importing import import_outcomes
 from tests.stamps import restamp
 
@@ -44,7 +44,7 @@ FORGED = [
     ("outcomes", "d_linf", float("nan"), "a number from 0 up"),
     ("outcomes", "near_l2", -1.0, "a number from 0 up"),
     ("outcomes", "n_forward", -3, "a whole number from 0 up"),
-    ("outcomes", "repeat", 2**31 - 1, "a whole number from 0 to 1000000"),
+    ("outcomes", "repeat", 2**31 - 1, "a whole number from 0 to 999999"),
     ("outcomes", "success_rate", 1.5, "a share"),
     ("arms", "params", "[1]", "a JSON object"),
     ("arms", "params", "{", "a JSON object"),
@@ -74,6 +74,27 @@ def test_what_no_run_writes_is_refused_by_row_and_column(
     assert told.startswith(f"{segment / table}.parquet: row {n}: {table}.{column}: {needed}"), told
     assert repr(str(value)) in told
     assert told.endswith("take the ledger from its source")
+
+
+def test_a_check_and_a_repair_refuse_what_readers_refuse(segment: Path) -> None:
+    run = segment.parents[2]
+    assert not check(run).findings
+    forge(segment, "outcomes", "eps", -0.1)
+    for look in (check, repair):
+        with pytest.raises(LedgerError, match=r"outcomes\.eps: a finite number from 0 up is needed, found '-0\.1'"):
+            look(run)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("samples", "strata", '{"site": "Hall [2] {north}", "light": "[dim"}'),
+        ("models", "tags", '{"depth": 8, "trained": "{adam}", "note": "[a] and [b]", "pruned": true}'),
+    ],
+)
+def test_brackets_in_the_values_of_strata_and_tags_are_text(segment: Path, table: str, column: str, value: str) -> None:
+    forge(segment, table, column, value)
+    assert value in Ledger.open(segment.parents[2]).query(f"SELECT {column} FROM all_{table}")[column].to_pylist()
 
 
 def test_a_file_is_checked_once_until_it_changes(segment: Path, monkeypatch: pytest.MonkeyPatch) -> None:

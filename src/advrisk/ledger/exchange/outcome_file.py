@@ -18,6 +18,7 @@ from advrisk.core.names import cut, did_you_mean
 from advrisk.core.traits import Norm
 from advrisk.ledger.exchange.source import NAMES
 from advrisk.ledger.tables import OUTCOMES, TABLES, constant
+from advrisk.ledger.validity import MAX_REPEATS
 from advrisk.study import ArmKind
 
 NORMS = get_args(Norm)
@@ -61,7 +62,7 @@ _SHARE = _Domain("a number from 0 to 1", partial(_between, 0, 1))
 _COUNT = _Domain("a whole number of at least 0", partial(_between, 0, 2**63 - 1))
 _DOMAINS = {
     "eps": _SIZE,
-    "repeat": _Domain(_COUNT.what, partial(_between, 0, 2**31 - 2)),  # there is one more of them than the last one's
+    "repeat": _Domain(f"a whole number from 0 to {MAX_REPEATS - 1}", partial(_between, 0, MAX_REPEATS - 1)),
     "weight": _Domain("a positive number", partial(_between, 5e-324, _LARGEST)),
     "confidence": _SHARE,
     "success_rate": _SHARE,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.shortage import refuse_shortage
 from advrisk.ledger.ledger import create_views, interrupts_kept, quiet_connection
+from advrisk.ledger.validity import refuse_invalid
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -100,7 +101,7 @@ class Counts:
 
 
 def counted_rows(ledger: Path, segments: Sequence[Path], names: Sequence[str]) -> Counts:
-    """Count the rows of whole segments; `names` may be cells."""
+    """Count the rows of whole segments, which must mean something; `names` may be cells."""
     import duckdb
 
     try:
@@ -116,6 +117,7 @@ def counted_rows(ledger: Path, segments: Sequence[Path], names: Sequence[str]) -
 def _count(connection: "DuckDBPyConnection", segments: Sequence[Path]) -> None:
     """Fill the tables that everything else is compared in, reading one file at a time."""
     create_views(connection, segments)
+    refuse_invalid(connection, segments)
     for name, detail in _DETAIL.items():
         connection.execute(
             f"CREATE TABLE counted_{name} (cell VARCHAR, segment VARCHAR, detail VARCHAR, n BIGINT, mark UBIGINT)"

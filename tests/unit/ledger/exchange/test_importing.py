@@ -161,10 +161,14 @@ def test_the_same_rows_are_not_imported_twice(imported: Import) -> None:
         ),
         (
             ["model,sample,d_l2,repeat", "a,1,1,once"],
-            "row 1: repeat must be a whole number of at least 0, found 'once'",
+            "row 1: repeat must be a whole number from 0 to 999999, found 'once'",
         ),
-        (["model,sample,d_l2,repeat", "a,1,1,-1"], "row 1: repeat must be a whole number of at least 0, found -1"),
-        (["model,sample,d_l2,repeat", "a,1,1,0.5"], "row 1: repeat must be a whole number of at least 0, found 0.5"),
+        (["model,sample,d_l2,repeat", "a,1,1,-1"], "row 1: repeat must be a whole number from 0 to 999999, found -1"),
+        (["model,sample,d_l2,repeat", "a,1,1,0.5"], "row 1: repeat must be a whole number from 0 to 999999, found 0.5"),
+        (
+            ["model,sample,d_l2,repeat", "a,1,1,1000000"],
+            "row 1: repeat must be a whole number from 0 to 999999, found 1000000",
+        ),
         (["model,sample,d_l2,weight", "a,1,1,heavy"], "row 1: weight must be a positive number, found 'heavy'"),
         (["model,sample,d_l2,weight", "a,1,1,0"], "row 1: weight must be a positive number, found 0"),
         (["model,sample,d_l2,weight", "a,1,1,inf"], "row 1: weight must be a positive number, found inf"),
@@ -317,7 +321,7 @@ real = getattr(importing, step)
 def killed(*given, **named):
     if step == "publish":
         import advrisk.ledger.segments as segments
-        segments._make_durable = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
+        segments.make_durable = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
         real(*given, **named)
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(importing, step, killed)

@@ -518,7 +518,7 @@ def test_a_file_that_memory_does_not_suffice_for_is_not_called_damaged(
 
 
 def test_rows_that_do_not_fit_into_memory_are_not_called_damaged(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "_MEMORY", "64KB")
+    monkeypatch.setattr(counting, "_MEMORY_MB", 0.064)
     with pytest.raises(LedgerError, match="memory ran out"):
         check(run)
 

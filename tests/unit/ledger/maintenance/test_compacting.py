@@ -1,5 +1,6 @@
 """Compacting: fewer segments, the same rows, whoever reads and whenever it is stopped."""
 
+import json
 import os
 import shutil
 import threading
@@ -43,7 +44,8 @@ def filled(ledger: Ledger, cell: Callable[..., Tables], arms: Callable[..., Tabl
 
 
 def sample_rows(label: str) -> Tables:
-    return {"samples": table_from("samples", {"sample": ["s0", "s1"], "strata": [label, label]})}
+    strata = json.dumps({"light": label})
+    return {"samples": table_from("samples", {"sample": ["s0", "s1"], "strata": [strata, strata]})}
 
 
 def scores(*cells: str) -> Tables:
