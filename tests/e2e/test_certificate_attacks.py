@@ -191,6 +191,8 @@ def test_a_useless_model_is_shown_as_such_and_gates_can_refuse_it(nets: Path, tm
         ("certified_wrong.plain <= 0.3 with caveats", 1),
     ):
         assert advrisk("gate", "Useless", "--require", requirement).returncode == code, requirement
+    gated = joined(advrisk("gate", "Useless", "--require", "certificate.plain").stdout)
+    assert "because few are right; do what the caveat asks for, or let it pass with `with caveats`" in gated
     caveat = "certificates/plain.json: It is wrong on most inputs without any attack"
     assert f"Caveat: {caveat}" in joined(advrisk("evidence", "Useless", "--out", "pack").stdout)
     (told,) = json.loads(advrisk("evidence", "Useless", "--out", "pack", "--json").stdout)["caveats"]

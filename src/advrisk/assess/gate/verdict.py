@@ -64,7 +64,7 @@ def held(
     if verdict == "pass" and found.caveats and not requirement.with_caveats:
         reason, *others = found.caveats
         notes = (*others, *found.notes)
-        return Held(text, "undecided", origin, found.estimate, limit, reason, _ALLOW, None, notes)
+        return Held(text, "undecided", origin, found.estimate, limit, reason.removesuffix("."), _ALLOW, None, notes)
     if verdict == "pass" and strict:
         return Held(text, "undecided", origin, found.estimate, limit, strict, "", None, (*cautions, *found.notes))
     settle, more = settling(found, op, limit) if verdict == "undecided" else ("", None)
@@ -83,7 +83,7 @@ def held(
 
 
 AGAIN = "`advrisk run … --retry-errors`, or the same command to go on"
-_ALLOW = "what the caveat asks for; or `with caveats` behind the requirement, which lets it pass"
+_ALLOW = "do what the caveat asks for, or let it pass with `with caveats` behind the requirement"
 UNTRIED = "an attack with that eps, or one that keeps the smallest success (`keep: smallest`)"
 
 
