@@ -320,7 +320,7 @@ def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
         model = SimpleNamespace(lists=lists, caveats=caveats, clean_error=SimpleNamespace(value=0.9))
         calibration = SimpleNamespace(n=200)
         found = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda name: model, calibration=calibration)
-        monkeypatch.setattr(Run, "certificate", lambda self: found)
+        monkeypatch.setattr(Certificate, "assess", lambda self, context, given: found)
 
     told(a_list(0.1, 0.05), a_list(0.3, 0.08), caveats=("zeta was chosen later.", "A second one."))
     for text in ("certificate.m", "certified_broken.m <= 0.1", "certified_wrong.m at 0.1 <= 0.6"):
