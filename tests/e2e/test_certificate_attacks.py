@@ -106,7 +106,7 @@ def test_a_shortened_list_that_is_run_again_is_certified_with_the_caveat_everywh
     assert (done.returncode, written["certified"]) == (4, False)
     assert caveat in written["caveats"][0]
     assert "other attacks: plain within linf 0.3" in written["caveats"][0]
-    assert "certified, with caveats" in written["headline"]
+    assert "certified, with caveats, against the attacks listed here" in written["headline"]
     page = (tmp_path / "out/plain.html").read_text()
     assert "Certified, with caveats" in page
     assert caveat in page
@@ -191,6 +191,12 @@ def test_a_useless_model_is_shown_as_such_and_gates_can_refuse_it(nets: Path, tm
         ("certified_wrong.plain <= 0.3 with caveats", 1),
     ):
         assert advrisk("gate", "Useless", "--require", requirement).returncode == code, requirement
+    gated = joined(advrisk("gate", "Useless", "--require", "certificate.plain").stdout)
+    assert "because few are right; do what the caveat asks for, or let it pass with `with caveats`" in gated
+    caveat = "certificates/plain.json: It is wrong on most inputs without any attack"
+    assert f"Caveat: {caveat}" in joined(advrisk("evidence", "Useless", "--out", "pack").stdout)
+    (told,) = json.loads(advrisk("evidence", "Useless", "--out", "pack", "--json").stdout)["caveats"]
+    assert told.startswith(caveat)
 
 
 def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(nets: Path, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def evidence(
     from advrisk.api import Run
     from advrisk.api.evidence.files import MANIFEST, open_pack
     from advrisk.api.evidence.pack import INDEX, INDEX_PAGE
+    from advrisk.api.evidence.verification import certificate_caveats
     from advrisk.render.terminal import Terminal, indented
 
     target = Run.open(folder).evidence(out, key=sign)
@@ -40,18 +41,18 @@ def evidence(
     with open_pack(target) as pack:
         index, manifest = json.loads(pack.read(INDEX)), json.loads(pack.read(MANIFEST))
         n_files = len(pack.sizes)
+        caveats = certificate_caveats(pack)
     if as_json:
         facts = {"path": place, "files": n_files, "ledger": manifest["ledger"], "signed": "signature" in manifest}
-        print(
-            json.dumps(
-                facts | {"summary": index["summary"], "cautions": index["cautions"]}, indent=2, ensure_ascii=False
-            )
-        )
+        said = {"summary": index["summary"], "cautions": index["cautions"], "caveats": caveats}
+        print(json.dumps(facts | said, indent=2, ensure_ascii=False))
         return
     console = Terminal()
     for caution in index["cautions"]:
         console.print(caution, style="bold yellow")
     console.print(index["summary"]["text"], style="bold")
+    for caveat in caveats:
+        indented(console, f"Caveat: {caveat}", by=0)
     for text in index["texts"]:
         degrees = [clause["degree"] for clause in text["clauses"]]
         told = ", ".join(f"{degree} {degrees.count(degree)}" for degree in index["degrees"])

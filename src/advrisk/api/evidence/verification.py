@@ -146,10 +146,20 @@ def _page_problems(pack: Pack) -> list[str]:
     return problems
 
 
+def certificate_caveats(pack: Pack) -> list[str]:
+    """The caveats of every certificate in a pack, each with the name of its file."""
+    every = _certificates(pack)
+    return [f"{name}: {caveat}" for name, content in every for caveat in content["claim"]["caveats"]]
+
+
+def _certificates(pack: Pack) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name in sorted(pack.sizes):
+        if name.startswith(f"{CERTIFICATES}/") and name.endswith(".json"):
+            yield name, document_of(pack.read(name), name)
+
+
 def _check_certificates(pack: Pack, run: "Run | None") -> Iterator[Verification]:
-    names = [name for name in sorted(pack.sizes) if name.startswith(f"{CERTIFICATES}/") and name.endswith(".json")]
-    for name in names:
-        content = document_of(pack.read(name), name)
+    for name, content in _certificates(pack):
         if run is None:
             found = verify_certificate(content)
         else:

@@ -145,7 +145,7 @@ def _differences(now: FrozenQuestion, then: FrozenQuestion) -> Iterator[str]:
     yield from _changed(then.settings, now.settings)
     if then.samples != now.samples:
         again = len(set(then.contents) & set(now.contents))
-        yield f"of its {counted(len(then.contents), 'sample')}, {again} are used again"
+        yield f"of its {counted(len(then.contents), 'sample')}, {again} {'is' if again == 1 else 'are'} used again"
     mine, theirs = now.keys, then.keys
     if gone := sorted(theirs.keys() - mine.keys()):
         yield f"left out now: {_places(gone)}"

@@ -39,7 +39,7 @@ def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
     if held and rest:
         return f"{it} is certified so far{caveats}: {held}{rest}"
     if held:
-        return f"{it} is certified{caveats} against the attacks listed here: {held}"
+        return f"{it} is certified{caveats and f'{caveats},'} against the attacks listed here: {held}"
     if fell:
         return f"{it} is not certified: {fell}{rest}"
     return f"{model.model} is not decided yet: not finished {pending}"

@@ -54,7 +54,7 @@ def held(
         return undecided(found.untried, found.on_untried or UNTRIED)
     if verdict == "pass" and found.caveats and not requirement.with_caveats:
         reason, *others = found.caveats
-        return undecided(reason, _ALLOW, (*others, *found.notes))
+        return undecided(reason.removesuffix("."), _ALLOW, (*others, *found.notes))
     if verdict == "pass" and strict:
         return undecided(strict, notes=(*cautions, *found.caveats, *found.notes))
     reason = _in_words(found.estimate, verdict, op, requirement)
@@ -65,7 +65,7 @@ def held(
 
 
 AGAIN = "`advrisk run … --retry-errors`, or the same command to go on"
-_ALLOW = "what the caveat asks for; or `with caveats` behind the requirement, which lets it pass"
+_ALLOW = "do what the caveat asks for, or let it pass with `with caveats` behind the requirement"
 UNTRIED = "an attack with that eps, or one that keeps the smallest success (`keep: smallest`)"
 
 

@@ -91,6 +91,7 @@ def ask(
         ({"method": "betting"}, "method was exact and is betting"),
         ({"population": "as-sampled"}, "population was not said and is as-sampled"),
         ({"first": 15}, "of its 40 samples, 25 are used again"),
+        ({"first": 39}, "of its 40 samples, 1 is used again"),
     ],
 )
 def test_whatever_is_changed_after_a_test_is_said(ledger: Ledger, changes: dict[str, Any], told: str) -> None:

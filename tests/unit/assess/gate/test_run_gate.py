@@ -327,7 +327,7 @@ def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
         found = one(run.gate(text))
         assert (found.verdict, found.reason, found.cautions[0]) == (
             "undecided",
-            "zeta was chosen later.",
+            "zeta was chosen later",
             "A second one.",
         )
         assert "`with caveats` behind the requirement" in found.settle
