@@ -61,7 +61,7 @@ def test_what_one_machine_writes_another_reads_merges_and_checks(
     monkeypatch.setenv("ADVRISK_CACHE", str(tmp_path / "third"))
     assert names_at(url) == ["a", "b"]
     assert not check(url).findings
-    assert [name for name in remote.Remote.open(url).listing() if not name.endswith(".zip")] == []
+    assert [name for name in remote.Remote.open(url).listing() if not name.endswith(".zip")] == ["ledger/history.jsonl"]
 
 
 def test_nobody_waits_long_for_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,8 @@ class Model:
         return Reply(answer[:, :-1], answer[:, -1] > 0) if self.rejects else Reply(answer)
 
     def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        whole = padded(x, self.min_rows) if len(x) < self.min_rows else x.clone()  # its own: it may work in place
+        # A copy, as it may work in place; and in one layout, as kernels for another one round in another way.
+        whole = padded(x, self.min_rows).clone(memory_format=torch.contiguous_format)
         answer = answering(whole)
         expected = (len(whole),) if self.capability == "labels" else (len(whole), self.n_classes + self.rejects)
         if tuple(answer.shape) != expected:

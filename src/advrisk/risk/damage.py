@@ -35,7 +35,7 @@ from advrisk.risk.evasion import (
     checked_sizes,
     paired_distances,
 )
-from advrisk.risk.proportion import mean_interval, share_interval
+from advrisk.risk.proportion import half_width, mean_interval, share_interval
 
 __all__ = [
     "DamageComparison",
@@ -146,6 +146,9 @@ class DamageComparison:
         low, high = -1.0, 1.0
         if self.n > 1:  # a single sample has nothing to be left out of
             low, high = mean_limits(*self._pseudo_values(i, j, value), self.level)
+        if low == high:  # no distance that was seen could tell them apart, which does not say that none does
+            half = half_width(0.0, self.n, self.level)
+            low, high = value - half, value + half
         low, high = max(min(low, value), -1.0), min(max(high, value), 1.0)
         return Estimate(value, low, high, self.level, self.n, "paired V-statistic, jackknife, Gaffke")
 

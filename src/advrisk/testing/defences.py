@@ -49,8 +49,10 @@ def asked(model: Model, x: Tensor, rows: Sequence[int], seed: int = 0) -> Reply:
 def _check_answers(model: Model, case: Case, part: Part[DefenceTraits], promise: Promise) -> None:
     every = range(N_SAMPLES)
     given = case.x0.clone()
-    answer, rejected = asked(model, given, every)
+    with torch.no_grad():  # past `Model.reply`, which hands over a copy
+        model.drawn(Draw(Noise([key("sample", 0, row) for row in every]), torch.arange(N_SAMPLES))).answer(given)
     promise(torch.equal(given, case.x0), "to leave its input as it is")
+    answer, rejected = asked(model, case.x0.clone(), every)
     promise(answer.dtype == case.model.ask(case.x0).dtype, f"to answer as the model inside does, seen: {answer.dtype}")
     promise(not answer.is_floating_point() or bool(torch.isfinite(answer).all()), "to answer with finite numbers")
     promise((rejected is not None) == part.traits.rejects, "to refuse answers exactly if its traits say so")

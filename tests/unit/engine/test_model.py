@@ -24,6 +24,17 @@ def test_large_batches_and_models_that_charge_per_query_are_not_padded():
     assert (record.n_rows, charged.n_rows) == (17, 1)
 
 
+@pytest.mark.parametrize("n", [3, 40])
+def test_every_pass_has_one_layout_whatever_that_of_its_input(n):
+    """Kernels for channels last round in another way, so that rows would depend on how a data set lies in memory."""
+    conv, record = toys.recorded(toys.conv_net())
+    x = toys.images(n)
+    for given in (x, x.contiguous(memory_format=torch.channels_last), x.transpose(2, 3).contiguous().transpose(2, 3)):
+        conv.ask(given)
+    strides = {tuple(seen.stride()) for seen, _ in record.passes}
+    assert strides == {torch.empty(max(n, 16), *x.shape[1:]).stride()}
+
+
 def test_padding_does_not_reach_the_gradient():
     conv = toys.conv_net()
     x = toys.images(2).requires_grad_(True)

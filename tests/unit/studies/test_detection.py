@@ -13,6 +13,7 @@ from studies import detection
 from studies.detection_damage import adaptive_arms, damage
 from studies.detection_findings import findings
 from studies.detection_sections import survivals
+from tests.stamps import restamp
 
 PLACES = "<!-- detection -->\nwritten before\n<!-- /detection -->\nBetween.\n<!-- compared -->\n<!-- /compared -->\n"
 
@@ -149,6 +150,7 @@ def test_mistakes_are_told_and_the_page_stays(
         shutil.copytree(folder, tmp_path / run)
         for path in (tmp_path / run).rglob("scores.parquet"):
             path.unlink()
+            restamp(path.parent)
     assert detection.main([str(folder), str(tmp_path / run), "--page", str(page)]) == 2
     said = capsys.readouterr()
     assert said.out == ""

@@ -13,6 +13,7 @@ from torch import nn
 import studies
 from advrisk import Run, Study
 from advrisk.assess.indicators.words import loss_interval, loss_text
+from advrisk.ledger.history import remove
 from advrisk.risk.indicators import what_if
 from studies import indicators
 from studies.indicators_figures import all_arms, causes, final_risks, rank_lines, single_indicators
@@ -274,6 +275,7 @@ def test_mistakes_are_told_and_the_page_stays(
     if kind == "unfinished":
         for path in sorted(run.rglob("cells.parquet"))[:1]:
             shutil.rmtree(path.parent)
+            remove(run / "ledger", [path.parent.name])
     if kind == "unstated":
         text = (run / "study.yaml").read_text()
         (run / "study.yaml").write_text(re.sub(r"(?ms)^scenarios:\n( .*?\n)+", "", text))

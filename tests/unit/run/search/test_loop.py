@@ -18,6 +18,7 @@ from advrisk.assess.status import run_status
 from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, asked_question, frozen_lists
+from advrisk.ledger.history import remove
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
@@ -309,6 +310,7 @@ def test_a_run_that_lost_what_it_froze_is_refused(hill: Hill) -> None:
     folder = hill.run(content)
     (path,) = folder.rglob("questions.parquet")
     shutil.rmtree(path.parent)
+    remove(folder / "ledger", [path.parent.name])
     with pytest.raises(LedgerError, match="samples to calibrate were met, but no question is frozen"):
         assess_run(Ledger.open(folder), study_from(content), {})
     with pytest.raises(LedgerError, match=r"no question is frozen; .*choose another folder and other samples"):
