@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from advrisk.ledger import Ledger
 from advrisk.ledger.maintenance.checking import check
@@ -253,8 +254,30 @@ def _misbehaving(trial: Trial, how: str, outcomes: set[str]) -> str:
     retry = code == ERROR_ROWS or (code == DONE and bool(trial.cut_short()))
     if retry:
         _refuse_other_rows(trial, outcomes)
+    elif struck:
+        _refuse_nearer(trial)
     trial.finish(retry=retry)
     return told(trial, code, struck=struck)
+
+
+def _refuse_nearer(trial: Trial) -> None:
+    """A number that is not finite, in answer to a try of the judge to come nearer, is no success and no error.
+
+    The distance is then the upper bound that the other tries gave; everything else is as ever. The run is made anew.
+    """
+    rows = Ledger.open(trial.out).outcomes().to_pylist()
+    expected = {_name(row): row for row in trial.reference.content["outcomes"]}
+    unlike = [(row, expected[_name(row)]) for row in rows if unequal(row, expected[_name(row)])]
+    for row, other in unlike:
+        assert all(name.startswith("near_") and row[name] >= other[name] for name in unequal(row, other)), (row, other)
+    if unlike:
+        assert len({row["cell"] for row, _ in unlike}) == 1
+        shutil.rmtree(trial.out)
+
+
+def unequal(row: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The columns that both have, and in which they differ."""
+    return [name for name in row.keys() & other.keys() if row[name] != other[name]]
 
 
 def _refuse_other_rows(trial: Trial, outcomes: set[str]) -> None:
