@@ -3,6 +3,7 @@
 Faults that could not be injected are told at the end.
 """
 
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -31,7 +32,12 @@ def one_thread() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let ART write its file into the home folder before there are workers: two that import it at once may fail."""
+    """Let ART write its file into the home folder before there are workers: two that import it at once may fail.
+
+    And let KeyboardInterrupt be Ctrl-C here: a process that was started in the background ignores that signal.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         with suppress(ImportError):
             import_module("art.config")
