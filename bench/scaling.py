@@ -260,7 +260,9 @@ def _reading(folder: Path, plan: Plan, n: int) -> tuple[float, float]:
     cells = plan.cells()
     for _ in range(SEGMENTS):
         some = [cell for _, cell in zip(range(n // SEGMENTS), cells, strict=False)]
-        ledger.append({"outcomes": table_from("outcomes", {"cell": [some[0].id], "outcome": ["success"]}), "cells": _rows(some)})
+        ledger.append(
+            {"outcomes": table_from("outcomes", {"cell": [some[0].id], "outcome": ["success"]}), "cells": _rows(some)}
+        )
     asked = subprocess.run([sys.executable, "-c", READ, str(folder)], capture_output=True, text=True, check=True)
     seconds, peak, found = (float(word) for word in asked.stdout.split())
     assert found == n
