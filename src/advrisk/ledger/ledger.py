@@ -280,9 +280,9 @@ def quiet_connection(memory_mb: int = _MEMORY_MB, *, n_segments: int = 0) -> "Du
     import duckdb
 
     refuse_little_memory()
-    connection = duckdb.connect()
-    if _FILES_AT_ONCE * n_segments + _OTHER_FILES > resource.getrlimit(resource.RLIMIT_NOFILE)[0]:
-        connection.execute("SET threads = 1")
+    few = _FILES_AT_ONCE * n_segments + _OTHER_FILES > resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    # From the beginning: threads that are taken away later may still be opening files.
+    connection = duckdb.connect(config={"threads": 1} if few else {})
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
     connection.execute(f"SET memory_limit = '{memory_mb}MB'")

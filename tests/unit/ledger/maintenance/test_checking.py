@@ -463,8 +463,9 @@ if kind == resource.RLIMIT_AS:
 resource.setrlimit(kind, (limit, limit))
 try:
     found = check(run)
+    print(len(found.segments), found.n_rows, len(found.findings))
     read = Ledger.open(run).query("SELECT count(*) AS n FROM outcomes JOIN outputs USING (cell, sample)")
-    print(len(found.segments), found.n_rows, len(found.findings), read["n"][0].as_py())
+    print(read["n"][0].as_py())
 except LedgerError as error:
     print(error)
 """
@@ -487,7 +488,10 @@ def many(run: Path, cell: Callable[..., Tables], arms: Callable[..., Tables]) ->
 
 
 def test_many_segments_are_checked_with_few_open_files(many: Path) -> None:
-    assert limited(many, "RLIMIT_NOFILE", 64) == "34 68 0 68\n"
+    """A question that joins two tables of all of them may need more, and then says so."""
+    checked, answer = limited(many, "RLIMIT_NOFILE", 64).split("\n", 1)
+    assert checked == "34 68 0"
+    assert answer == "68\n" or answer.startswith("too many open files: this process may open 64.")
 
 
 @pytest.mark.parametrize("limit", [6, 10, 16, 24])
