@@ -73,12 +73,12 @@ def test_jackknife_counts_equal_recomputation_without_each_sample(matrix: Matrix
         assert counts.without[:, m].tolist() == naive_counts(np.delete(matrix, m, axis=1))
 
 
-def naive_error(matrix: Matrix, a: int, b: int | None = None) -> float:
+def naive_error(matrix: Matrix, model: int) -> float:
     n_models, n = matrix.shape
     replicates = []
     for m in range(n):
         left = np.array(naive_counts(np.delete(matrix, m, axis=1))) / ((n - 1) ** 2 * n_models)
-        replicates.append(left[a] - (left[b] if b is not None else 0.0))
+        replicates.append(left[model])
     return float(np.sqrt((n - 1) / n * np.sum((np.array(replicates) - np.mean(replicates)) ** 2)))
 
 

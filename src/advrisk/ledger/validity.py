@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from advrisk.core.errors import LedgerError
 from advrisk.ledger.tables import OUTCOMES
+from advrisk.ledger.verified import file_state
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -113,7 +114,8 @@ def refuse_invalid(connection: "DuckDBPyConnection", segments: Iterable[Path]) -
     """Raise a LedgerError for the first row, in the views `all_…` of these segments, that no run writes."""
     folders = list(segments)
     for table, rules in RULES.items():
-        new = {str(path): state for segment in folders if (state := _state(path := segment / f"{table}.parquet"))}
+        paths = [segment / f"{table}.parquet" for segment in folders]
+        new = {str(path): (str(path), *state) for path in paths if (state := file_state(path)) is not None}
         new = {path: state for path, state in new.items() if state not in _CHECKED}
         if new:
             _refuse(connection, table, rules, sorted(new))
@@ -130,11 +132,3 @@ def _refuse(connection: "DuckDBPyConnection", table: str, rules: Sequence[Rule],
             f"{row['filename']}: row {row['file_row_number'] + 1}: {table}.{rule.column}: {rule.needed}, found "
             f"{str(row[rule.column])[:80]!r}; no run of advrisk writes this, take the ledger from its source"
         )
-
-
-def _state(path: Path) -> tuple[str, int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None  # it is missing, or said where it is read
-    return str(path), found.st_size, found.st_mtime_ns, found.st_ino

@@ -33,7 +33,7 @@ def whole_segments(ledger: Path) -> list[Path]:
     if lost := published.lost({segment.name for segment in segments} | replaced):
         more = f", and {len(lost) - 1} more" if lost[1:] else ""
         raise LedgerError(f"{ledger / FOLDER / lost[0]}: is lost{more}: it was published; {LOST_ADVICE}")
-    states = {segment: _state(segment / FILE) for segment in segments}
+    states = {segment: file_state(segment / FILE) for segment in segments}
     manifests = {segment: None if state is None else _manifest(segment, state) for segment, state in states.items()}
     published = later_history(ledger, published, manifests.values())
     for segment, manifest in manifests.items():
@@ -47,11 +47,11 @@ def whole_segments(ledger: Path) -> list[Path]:
 def refuse_altered(segments: Iterable[Path], tables: Sequence[str]) -> None:
     """Raise a LedgerError where a table of these segments is not what was written."""
     for segment in segments:
-        state = _state(segment / FILE)
+        state = file_state(segment / FILE)
         manifest = None if state is None else _manifest(segment, state)
         for name in (f"{table}.parquet" for table in tables):
             path = segment / name
-            now = _state(path)
+            now = file_state(path)
             if now is None:
                 if manifest is not None and name in manifest.files and segment.is_dir():
                     raise LedgerError(f"{path}: is missing; {ADVICE}")
@@ -67,7 +67,8 @@ def refuse_altered(segments: Iterable[Path], tables: Sequence[str]) -> None:
                 raise LedgerError(f"{path}: was altered: its digest is not the one that was written down; {ADVICE}")
 
 
-def _state(path: Path) -> _State | None:
+def file_state(path: Path) -> _State | None:
+    """Size, time of change and place on the disk: a file that keeps them need not be read again; None if it is gone."""
     try:
         found = regular(path).stat()
     except FileNotFoundError:
