@@ -488,13 +488,10 @@ def many(run: Path, cell: Callable[..., Tables], arms: Callable[..., Tables]) ->
 
 
 def test_many_segments_are_checked_with_few_open_files(many: Path) -> None:
-    """A question that joins two tables of all of them may need more, and then says so."""
-    checked, answer = limited(many, "RLIMIT_NOFILE", 64).split("\n", 1)
-    assert checked == "34 68 0"
-    assert answer == "68\n" or answer.startswith("too many open files: this process may open 64.")
+    assert limited(many, "RLIMIT_NOFILE", 64) == "34 68 0\n68\n"
 
 
-@pytest.mark.parametrize("limit", [6, 10, 16, 24])
+@pytest.mark.parametrize("limit", [3, 4, 5])
 def test_too_few_open_files_are_named_and_nothing_is_called_damaged(many: Path, limit: int) -> None:
     said = limited(many, "RLIMIT_NOFILE", limit)
     assert said.startswith(f"too many open files: this process may open {limit}. Allow more (`ulimit -n 4096`)"), said
