@@ -22,8 +22,8 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 # Pages whose commands run as they stand. Others name your own models, a key of yours, or hours of work.
 PAGES = (
-    *("tutorial", "damage", "evasion", "detection", "indicators", "survival", "certificates", "search", "measures"),
-    *("data", "gate"),
+    *("tutorial", "damage", "damage-method", "evasion", "evasion-method", "detection", "detection-method"),
+    *("indicators", "risk-tensors", "survival", "certificates", "search", "measures", "data", "gate", "compare"),
 )
 
 _BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)

@@ -1,6 +1,6 @@
 """Do studies with different arms name opposite models? Every two classifiers of a data set, under several sets of arms.
 
-    python -m studies.agreement [--samples 100] [--out runs/agreement] [--page docs/damage.md]
+    python -m studies.agreement [--samples 100] [--out runs/agreement] [--page docs/damage-method.md]
 
 The classifiers are those of $ADVRISK_ZOO on the images of $ADVRISK_DATA; `--data mnist-5k` takes the demo's instead.
 Each set of arms is a study of its own. Every two models are compared by themselves, as a user with two models would.

@@ -19,7 +19,7 @@ from studies.page import places
 
 EPS = (0.05, 0.2)
 INF = math.inf
-# B is ahead of C, and behind it without A (docs/damage.md); each sample 25 times.
+# B is ahead of C, and behind it without A (docs/damage-method.md); each sample 25 times.
 SWAPPED = {"A": [5, 5, 7, 9], "B": [1, 2, 8, 9], "C": [3, 3, 4, 8]}
 
 

@@ -13,7 +13,7 @@ from advrisk.risk.evasion import threshold
 from studies import orders
 
 INF = math.inf
-# As in docs/damage.md: B is ahead of C, and behind it without A.
+# As in docs/damage-method.md: B is ahead of C, and behind it without A.
 THREE = {"A": [5, 5, 7, 9], "B": [1, 2, 8, 9], "C": [3, 3, 4, 8]}
 
 
