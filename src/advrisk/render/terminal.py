@@ -1,8 +1,13 @@
-"""Sections as text for a terminal; where it is too narrow for a table, every row becomes a block of text."""
+"""Sections as text for a terminal.
+
+Where it is too narrow for a table, columns of words go below their rows; where that does not suffice, every row becomes
+a block of text.
+"""
 
 import re
 import textwrap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -101,27 +106,67 @@ def _print_table(table: Table, console: Console) -> None:
 def _print_fitting(
     console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Container[int] = ()
 ) -> None:
-    """Print a table in which no line of a cell is broken, but headings and `wrapped` columns by words; or blocks,
-    headed by the first cell."""
+    """Print a table in which no line of a cell is broken, but headings and `wrapped` columns by words.
+
+    Or the table with the `wrapped` columns below their rows; or blocks, headed by the first cell.
+    """
+    short = [place for place in range(len(columns)) if place not in wrapped]
+    if (widths := _fitting(console.width, columns, rows, wrapped)) is not None:
+        table = _new_table(*columns)
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
+        for row in rows:
+            table.add_row(*_plain_cells([_folded(cell, width) for cell, width in zip(row, widths, strict=True)]))
+        console.print(table)
+    elif len(short) > 1 and (widths := _fitting(console.width, _at(columns, short), [_at(row, short) for row in rows])):
+        _print_words_below(console, columns, rows, dict(zip(short, widths, strict=True)))
+    else:
+        _print_blocks(console, columns, rows)
+
+
+def _at(cells: Sequence[str], places: Sequence[int]) -> list[str]:
+    return [cells[place] for place in places]
+
+
+def _fitting(
+    room: int, columns: Sequence[str], rows: Sequence[Sequence[str]], wrapped: Container[int] = ()
+) -> list[int] | None:
+    """The widths of the columns; None where the room does not suffice."""
     wanted = [max(map(_longest, cells)) for cells in zip(columns, *rows, strict=True)]
-    needed = [
+    widths = [
         max([_longest_word(name), *(_narrowest(cell) if place in wrapped else _longest(cell) for cell in cells)])
         for place, (name, *cells) in enumerate(zip(columns, *rows, strict=True))
     ]
-    spare = console.width - sum(needed) - _BETWEEN * len(columns)
+    spare = room - sum(widths) - _BETWEEN * len(columns) + 1  # no blank behind the last
     if spare < 0:
-        _print_blocks(console, columns, rows)
-        return
-    table = _new_table(*columns)
-    texts = [place for place in range(len(columns)) if place in wrapped]
-    for places in (texts, [place for place in range(len(columns)) if place not in wrapped]):  # text needs room first
-        spare = _widen(needed, wanted, places, spare)
-    for column, width in zip(table.columns, needed, strict=True):
-        column.width = width
+        return None
+    spare = max(0, spare - 1)
+    for text in (True, False):  # text needs room first
+        places = [place for place in range(len(columns)) if (place in wrapped) is text]
+        spare = _widen(widths, wanted, places, spare)
+    return widths
+
+
+def _print_words_below(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Mapping[int, int]
+) -> None:
+    """A table of the columns that have a width; cells of the others are lines below their rows."""
+
+    def print_row(cells: Sequence[str], style: str = "") -> None:
+        folded = [_folded(cells[place], width).split("\n") for place, width in widths.items()]
+        for line in zip_longest(*folded, fillvalue=""):
+            text = (" " * _BETWEEN).join(map(str.ljust, line, widths.values())).rstrip(" ")
+            console.print(RichText(f" {text}", style=style), soft_wrap=True)
+
+    console.print()
+    print_row(columns, style="bold")
+    console.print(RichText(" " + "─" * (sum(widths.values()) + _BETWEEN * (len(widths) - 1))), soft_wrap=True)
     for row in rows:
-        cells = zip(row, table.columns, strict=True)
-        table.add_row(*_plain_cells([_folded(cell, column.width or console.width) for cell, column in cells]))
-    console.print(table)
+        print_row(row)
+        for place, cell in enumerate(row):
+            if place not in widths and cell:
+                indented(console, f"{columns[place]}: {_in_one_line(cell)}", by=3)
+    console.print()
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], console: Console | None = None) -> None:

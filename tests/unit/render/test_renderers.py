@@ -268,6 +268,24 @@ def test_text_is_wrapped_by_words_before_a_table_becomes_blocks():
     assert "verdict: undecided" in printed(table, width=30)
 
 
+def test_words_go_below_their_rows_before_a_table_becomes_blocks():
+    rows = (("noisy", "undecided against the plain one", RISK, RISK), ("plain", "", RISK, None))
+    table = Table("T", (Column("model"), Column("verdict"), Column("risk", "share"), Column("loss", "share")), rows)
+    assert "verdict" in printed(table, width=60).splitlines()[2], "a column of its own"
+    assert printed(table, width=42).splitlines()[2:] == [
+        " model   risk           loss",
+        " " + "─" * 35,
+        " noisy   25.0 %         25.0 %",
+        "         [12.5, 50.0]   [12.5, 50.0]",
+        "   verdict: undecided against the plain",
+        "     one",
+        " plain   25.0 %         –",
+        "         [12.5, 50.0]",
+        "",
+    ]
+    assert "  noisy" in printed(table, width=36).splitlines(), "a block"
+
+
 def test_branches_are_indented_in_blocks_too():
     rows = ((Cell("town"), RISK), (Cell("rain", ("worst",), depth=2), RISK))
     shown = printed(Table("T", (Column("branch"), Column("a long name", "share")), rows), width=20)
