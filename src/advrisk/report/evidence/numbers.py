@@ -77,7 +77,15 @@ class Basis:
             known = assessments.get(finding.name).traits.quantities
             for one in finding.quantities:
                 told.setdefault(one.quantity, []).append(self._number(one, known[one.quantity]))
-        return told
+        return told | self._clean()
+
+    def _clean(self) -> dict[str, list[Number]]:
+        """Shares of clean inputs, of every model, also where no attack was carried out and damage has no answer."""
+        whats = {"clean_accuracy": "clean inputs answered rightly", "clean_rejection": "clean inputs refused"}
+        return {
+            name: [Number(what, model, share, unit=SHARE, quantity=name) for model, share in shares.items()]
+            for (name, what), shares in zip(whats.items(), clean_shares(self.ledger), strict=True)
+        }
 
     def _number(self, one: NamedEstimate, known: Quantity) -> Number:
         """With what its traits say, where it does not say so itself."""
@@ -90,15 +98,6 @@ class Basis:
         return Number(
             what, one.model, one.estimate, unit=unit, note=note, quantity=one.quantity, loss=one.loss, than=one.than
         )
-
-
-def clean_numbers(basis: Basis) -> Iterator[Number]:
-    """Of every model, also where no attack was carried out, so that no question has an answer."""
-    shares = clean_shares(basis.ledger)
-    for model, share in shares.accuracy.items():
-        yield Number("clean inputs answered rightly", model, share, unit=SHARE, quantity="clean_accuracy")
-    for model, share in shares.rejection.items():
-        yield Number("clean inputs refused", model, share, unit=SHARE, quantity="clean_rejection")
 
 
 def certified_sizes(basis: Basis) -> Iterator[Number]:

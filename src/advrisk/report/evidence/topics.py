@@ -9,7 +9,6 @@ from advrisk.report.evidence.numbers import (
     Basis,
     Number,
     certified_sizes,
-    clean_numbers,
     compute_facts,
     gate_verdicts,
     origin_facts,
@@ -41,9 +40,9 @@ class Topic:
 
 
 def evidence_topics(ledger: Ledger, study: StudySpec | None, found: Findings) -> tuple[Topic, ...]:
-    """Every topic, also those of which the run holds nothing; then those of registered assessments."""
+    """Every topic, also those of which the run holds nothing; then those of other questions."""
     basis = Basis(ledger, study, found)
-    return tuple(_filled(topic, basis) for topic in (*TOPICS, *_brought(found)))
+    return tuple(_filled(topic, basis) for topic in (*TOPICS, *_others(found)))
 
 
 def _filled(topic: Topic, basis: Basis) -> Topic:
@@ -56,12 +55,15 @@ def _filled(topic: Topic, basis: Basis) -> Topic:
     return replace(topic, numbers=tuple(numbers), why_none=why)
 
 
-def _brought(found: Findings) -> Iterator[Topic]:
-    """What assessments of packages found; no clause is known to ask for it."""
+def _others(found: Findings) -> Iterator[Topic]:
+    """A topic for each question that has none above, of a package, say; no clause is known to ask for it."""
     how, why = "No clause listed here asks for these numbers.", "the answer holds no number"
-    for name, one in found.brought.items():
-        quantities = () if isinstance(one, Unanswered) else tuple(assessments.get(name).traits.quantities)
-        yield Topic(name, title_of(name), name, how, why, quantities)
+    placed = {topic.section for topic in TOPICS}
+    for name, one in found.answers.items():
+        own = assessments.built_in.get(name)
+        if own is None or (own.quantities and name not in placed):
+            quantities = () if isinstance(one, Unanswered) else tuple(assessments.get(name).traits.quantities)
+            yield Topic(name, title_of(name), name, how, why, quantities)
 
 
 def causes(ledger: Ledger) -> str:
@@ -79,8 +81,7 @@ TOPICS = (
         "damage",
         "The share of clean inputs that a model answers rightly.",
         "the ledger holds no clean rows of samples with a label",
-        ("clean_loss",),
-        clean_numbers,
+        ("clean_accuracy", "clean_rejection", "clean_loss"),
     ),
     Topic(
         "success",
