@@ -91,7 +91,7 @@ def sections(found: CertificateAssessment, models: Sequence[str] = ()) -> Iterat
 def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
     """The clean error of each model, and of each list what is wrong in the end, what the attacks broke, and bounds."""
     for model in found.models:
-        terms = "; ".join((_terms(found), *(f"caveat: {text}" for text in model.caveats)))
+        terms = terms_note(found, model)
         yield NamedEstimate("calibration_error", model.model, model.clean_error)
         for one in model.lists:
             if one.certificate is not None:
@@ -106,6 +106,11 @@ def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
                     if test is not None:
                         bound = found.bound([test])
                         yield NamedEstimate(f"certified_{name}", one.model, bound, one.norm, one.eps, note=terms)
+
+
+def terms_note(found: CertificateAssessment, model: ModelCertificates) -> str:
+    """On which terms a number of a certificate holds, and what weakens it."""
+    return "; ".join((_terms(found), *(f"caveat: {text}" for text in model.caveats)))
 
 
 def certificate_headlines(found: CertificateAssessment) -> list[str]:

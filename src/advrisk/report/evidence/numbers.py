@@ -8,6 +8,7 @@ from typing import Any
 
 from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.certificate.records import CertificateAssessment
+from advrisk.assess.certificate.sections import terms_note
 from advrisk.assess.damage.clean import clean_shares
 from advrisk.assess.gate.records import GateResult
 from advrisk.core.estimate import Estimate, NamedEstimate
@@ -102,10 +103,13 @@ class Basis:
 
 def certified_sizes(basis: Basis) -> Iterator[Number]:
     found = basis.found.result(CertificateAssessment)
-    for model in found.models if found else ():
+    if found is None:
+        return
+    for model in found.models:
         for norm, sizes in model.sizes.items():
             largest = "none" if sizes.largest is None else sizes.largest
-            yield Number(f"largest certified eps, {norm}", model.model, exact=largest, unit=SIZE)
+            note = terms_note(found, model)
+            yield Number(f"largest certified eps, {norm}", model.model, exact=largest, unit=SIZE, note=note)
 
 
 def gate_verdicts(basis: Basis) -> Iterator[Number]:
