@@ -107,7 +107,7 @@ def test_a_run_that_holds_everything_says_what_the_api_says(written: Path, finis
 
     for row in damage.models:
         assert said("accuracy", row.model, "clean inputs answered rightly") == row.clean_accuracy.as_dict()
-        assert said("damage", row.model, "probability of damage by an attacked input") == row.damage.as_dict()
+        assert said("damage", row.model, "probability that an attack does damage") == row.damage.as_dict()
         assert said("success", row.model, "robust accuracy at linf 0.1") == row.robust_accuracy[0.1].as_dict()
         assert said("success", row.model, "attack success rate at linf 0.1") == row.success_ratio[0.1].as_dict()
     for model in town.models:
@@ -115,7 +115,7 @@ def test_a_run_that_holds_everything_says_what_the_api_says(written: Path, finis
         night = model.by_stratum["light"]["night"]
         assert said("groups", model.model, "misclassified in town where light is night") == night.as_dict()
     for one in certificate.lists:
-        what = f"broken by the worst attack within linf {one.eps:.4g}"
+        what = f"calibration samples broken by the worst attack at linf {one.eps:.4g}"
         assert said("certificates", one.model, what) == one.certificate.worst.risk.as_dict()
     for table in detection.tables:
         assert (

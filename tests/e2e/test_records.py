@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from rich.console import Console
 
 from advrisk import Estimate, Run, Study
-from advrisk.assess.protocol import Finding
+from advrisk.assess.protocol import Finding, fault_of
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.plain import json_text, plain
 from advrisk.core.sections import Table, Unanswered, every
@@ -27,6 +27,7 @@ from advrisk.render.marks import escaped
 from advrisk.render.page import page_figures
 from advrisk.render.records import arrow_tables, tables_record
 from advrisk.render.terminal import print_sections
+from advrisk.report.evidence.topics import evidence_topics
 from advrisk.report.html import report_page
 from advrisk.report.markdown import report_markdown
 from advrisk.report.records import damage_record, findings_record, findings_tables
@@ -161,6 +162,19 @@ class TestEveryFinding:
         assert [table.num_rows for table in tables] == [len(held) for held in rows.values()]
 
     @pytest.mark.parametrize("question", QUESTIONS)
+    def test_its_quantities_are_those_that_its_traits_name(self, found: Finding, question: str) -> None:
+        assert fault_of(found.sections, found.quantities, QUESTIONS[question]) == ""
+        names = [one.name for one in found.quantities]
+        assert len(set(names)) == len(names)
+        assert names or QUESTIONS[question].quantities.keys() <= {"error_rows", "flagged"}  # which a gate counts
+
+    @pytest.mark.parametrize("question", QUESTIONS)
+    def test_evidence_holds_every_quantity(self, everything: Run, found: Finding, question: str) -> None:
+        topics = evidence_topics(everything.ledger, everything.study, everything.findings())
+        held = {(one.quantity, one.model, one.estimate) for topic in topics for one in topic.numbers}
+        assert {(one.quantity, one.model, one.estimate) for one in found.quantities} <= held
+
+    @pytest.mark.parametrize("question", QUESTIONS)
     def test_without_an_answer_every_form_says_why(self, everything: Run, question: str) -> None:
         why = Unanswered("the moon is <full>", "wait a week")
         found = everything.findings()
@@ -221,7 +235,7 @@ class TestRecord:
         assert record["damage"] is None
         assert record["certificate"] is None
         assert "attack" in record["unanswered"]["damage"]
-        assert {row["quantity"] for row in record["numbers"]} == {"risk"}
+        assert {row["quantity"] for row in record["numbers"]} == {"risk", "branch_risk", "corruption_risk"}
         assert record["headline"].startswith("The evidence names no model: this run holds no attack with a norm")
         assert record["executive"]["ship"][0] == record["headlines"][0] == record["headline"]
         (tmp_path / "folder.json").mkdir()
@@ -287,8 +301,8 @@ class TestTables:
             assert number("risk", model, "town.misclassified") == risks.of("town").of(model).risk
             tested = certified.of(model).of("linf", 0.2).certificate
             assert tested is not None
-            assert number("certificate_worst_attack", model, "linf", 0.2) == tested.worst.risk
-            assert number("survival_mean", model, "forward") == lasting.of(model).mean
+            assert number("calibration_broken", model, "linf", 0.2) == tested.worst.risk
+            assert number("survival", model, "forward") == lasting.of(model).mean
 
     def test_a_run_that_holds_little(self, little: Run, tmp_path: Path) -> None:
         folder = little.report(tmp_path / "tables", form="csv")

@@ -52,7 +52,7 @@ def _describe(part: Part[Any]) -> dict[str, Any]:
     if isinstance(traits, LossTraits | MeasureTraits):
         facts = [f"needs {traits.needs}"]
     if isinstance(traits, AssessmentTraits):
-        facts = [f"can be required: {name}, {one.meaning}" for name, one in traits.quantities.items()]
+        facts = [f"can be required: {name}, {one.meaning}" for name, one in traits.required.items()]
     if isinstance(traits, DetectorTraits):
         facts = _facts_of_detector(traits)
     if isinstance(traits, DefenceTraits):

@@ -87,14 +87,14 @@ class Finding(Tabular):
 
 def ask(context: Context, name: str, **given: Any) -> Finding | Unanswered:
     """The finding of one assessment, or why it has no answer."""
-    assessment, traits = assessment_named(name), assessments.get(name).traits
+    assessment = assessment_named(name)
     assessment.question(context.about(name, given.get("level")), given)  # a mistake in it is no missing answer
     try:
         with exits_as_errors(name):
             result = context.attempt(name, **given)
             if isinstance(result, Unanswered):
                 return result
-            return _finding(name, traits, assessment, result, context.models)
+            return _finding(name, assessment, result, context.models)
     except AdvriskError as error:
         if name in assessments.built_in:
             raise
@@ -110,8 +110,7 @@ def finding_of(name: str, result: Any, models: Sequence[str] = ()) -> Finding:
     assessment = assessment_named(name)
     if assessment.several and not isinstance(result, tuple):
         result = (result,)
-    sections = without_twins(assessment.sections(result, models))
-    return Finding(name, assessments.get(name).traits.title, result, sections, tuple(assessment.quantities(result)))
+    return _found(name, assessment, result, models)
 
 
 def illustrated(found: Finding, folder: Path, ledger: Ledger, models: Sequence[str]) -> Finding:
@@ -120,18 +119,18 @@ def illustrated(found: Finding, folder: Path, ledger: Ledger, models: Sequence[s
     return found if result is found.result else finding_of(found.name, result, models)
 
 
-def _finding(
-    name: str, traits: AssessmentTraits, assessment: Assessment, result: Any, models: Sequence[str]
-) -> Finding | Unanswered:
-    if name in assessments.built_in:
-        return finding_of(name, result, models)
+def _found(name: str, assessment: Assessment, result: Any, models: Sequence[str]) -> Finding:
     sections, quantities = without_twins(assessment.sections(result, models)), tuple(assessment.quantities(result))
-    if fault := _fault(sections, quantities, traits):
-        return Unanswered(f"{name} gave {fault}", "report this to its authors")
-    return Finding(name, traits.title, result, sections, quantities)
+    return Finding(name, assessments.get(name).traits.title, result, sections, quantities)
 
 
-def _fault(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...], traits: AssessmentTraits) -> str:
+def _finding(name: str, assessment: Assessment, result: Any, models: Sequence[str]) -> Finding | Unanswered:
+    found = _found(name, assessment, result, models)
+    fault = fault_of(found.sections, found.quantities, assessments.get(name).traits)
+    return Unanswered(f"{name} gave {fault}", "report this to its authors") if fault else found
+
+
+def fault_of(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...], traits: AssessmentTraits) -> str:
     """What is wrong with an answer, whatever the types of its author's code say; empty if nothing is."""
     for one in every(sections):
         if not isinstance(one, Section):

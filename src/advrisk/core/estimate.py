@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from advrisk.core.errors import RiskError
 from advrisk.core.notebook import html_table, notebook_html
@@ -74,8 +74,14 @@ class NamedEstimate:
     quantity: str
     model: str  # empty: the whole run
     estimate: Estimate
-    of: str | None = None  # beside the model: a detector, a norm, or a scenario, its loss and a branch
+    of: str | None = None  # beside the model: a detector, a norm, another model, or a scenario, its loss and a branch
     eps: float | None = None
+    # The rest is for evidence, where the traits of the quantity do not say it.
+    text: str = ""  # what it is of, in words
+    note: str = ""
+    unit: Literal["", "share", "number"] = ""
+    loss: str = ""  # of a risk: risks under several losses are not alike
+    than: str = ""  # of a difference: the model that it is taken from
 
     @property
     def name(self) -> str:

@@ -33,7 +33,7 @@ class Findings(Tabular):
     columns: ClassVar[Columns] = NUMBERS
 
     def rows(self) -> list[Row]:
-        """The numbers that lead, of all kinds of questions, each with its interval."""
+        """The quantities of every question that has an answer, each with its interval."""
         return [number.row() for one in self.answered for number in one.quantities]
 
     @property

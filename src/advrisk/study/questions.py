@@ -21,19 +21,21 @@ class Quantity:
 
     meaning: str
     kind: LimitKind
+    label: str = ""  # its short name, where the field has one
     of: Literal["model", "detector", "anything"] = "model"  # what stands behind the dot
     inside: tuple[str, ...] = ()  # what may stand in brackets
     size: Literal["needed", "allowed", "none"] = "none"
     compared: bool = False  # whether two models can be compared by it
     bound: bool = False  # it comes from attacks, and a better one would make it worse
+    required: bool = True  # whether it can be; others are reported only
 
 
 @dataclass(frozen=True)
 class AssessmentTraits:
     """What an assessment says of itself.
 
-    `quantities` are the names that requirements may use: `leak` for `leak.MODEL <= 5 %`. The answer of a package's
-    assessment gives an estimate for each model under `leak.MODEL`, or under `leak` for a quantity of the whole run.
+    `quantities` names every number of its answers, and what requirements may use: `leak` for `leak.MODEL <= 5 %`. The
+    answer gives an estimate for each model under `leak.MODEL`, or under `leak` for a quantity of the whole run.
     """
 
     title: str
@@ -42,6 +44,11 @@ class AssessmentTraits:
     use_when: str = ""
     options: type[Strict] | None = None  # what can be asked of a finished run, where that is more than a study says
     follows: tuple[str, ...] = ()  # options of a part of a run (`run.part(norm=…)`) that it takes over
+
+    @property
+    def required(self) -> dict[str, Quantity]:
+        """What a requirement may name."""
+        return {name: one for name, one in self.quantities.items() if one.required}
 
     @property
     def accepts(self) -> type[Strict]:

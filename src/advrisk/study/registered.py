@@ -29,8 +29,14 @@ from advrisk.study.options import (
     IndicatorOptions,
     SurvivalOptions,
 )
-from advrisk.study.questions import Assessments, AssessmentTraits, Quantity
+from advrisk.study.questions import Assessments, AssessmentTraits, LimitKind, Quantity
 from advrisk.study.source import Source
+
+
+def _reported(meaning: str, kind: LimitKind = "share", *, label: str = "", bound: bool = False) -> Quantity:
+    """A number that is reported, and that no requirement can name."""
+    return Quantity(meaning, kind, label=label, bound=bound, required=False)
+
 
 _OF_RUN = {
     "error_rows": Quantity("rows that ended in an error or a timeout", "count", of="anything"),
@@ -38,16 +44,44 @@ _OF_RUN = {
 }
 _OF_DAMAGE = {
     "damage": Quantity("probability that an attack does damage", "share", compared=True, bound=True),
-    "broken": Quantity("share of samples broken within a size", "share", size="needed", compared=True, bound=True),
+    "broken": Quantity(
+        "share of samples broken within a size",
+        "share",
+        label="attack success rate",
+        size="needed",
+        compared=True,
+        bound=True,
+    ),
     "robust_accuracy": Quantity(
-        "share of samples that stay right within a size", "share", size="needed", compared=True, bound=True
+        "share of samples that stay right within a size",
+        "share",
+        label="robust accuracy",
+        size="needed",
+        compared=True,
+        bound=True,
     ),
     "clean_accuracy": Quantity("share of clean inputs answered rightly", "share", compared=True),
     "clean_rejection": Quantity("share of clean inputs refused", "share", compared=True),
     "cost": Quantity("what an attacked input costs on average", "number", compared=True, bound=True),
+    "clean_loss": _reported("clean accuracy given up against the best model"),
+    "mean_distance": _reported("mean adversarial distance", "number"),
+    "relative_damage": _reported(
+        "compares these models with each other; no probability", "number", label="relative damage"
+    ),
+    "damage_difference": _reported("difference of damage", "number"),
+    "unnoticed_by_people": _reported("share of attacked inputs that people did not notice"),
+    "detector_any_arm": _reported("damage with the detector in front, by any success", bound=True),
+    "detector_monte_carlo": _reported("damage with the detector in front, by the nearest success", bound=True),
+    "detector_by_curve": _reported("damage under the curve fitted to the detector's answers", bound=True),
+    "detector_false_alarms": _reported("false alarms of the detector among clean inputs classified correctly"),
 }
 _OF_INDICATORS = {
     "risk": Quantity("risk under a scenario", "number", inside=("scenario", "loss"), compared=True),
+    "branch_risk": _reported("risk given a branch of a scenario", "number"),
+    "stratum_risk": _reported("risk under a scenario, of the samples of one stratum", "number"),
+    "corruption_risk": _reported("mean loss under a corruption", "number"),
+    "risk_difference": _reported("difference of risk", "number"),
+    "measure": _reported("mean of a measure over samples", "number"),
 }
 _OF_DETECTION = {
     "auroc": Quantity(
@@ -61,13 +95,26 @@ _OF_DETECTION = {
         bound=True,
     ),
 }
-_OF_SURVIVAL = {"survival": Quantity("mean time that a model survives, up to the limit", "number", bound=True)}
+_OF_SURVIVAL = {
+    "survival": Quantity("mean time that a model survives, up to the limit", "number", bound=True),
+    "survival_median": _reported("median time that a model survives", "number", bound=True),
+    "failure_rate_clean": _reported("failures of clean inputs per unit of time", "number"),
+    "failure_rate_attacked": _reported("failures under attack per unit of time", "number", bound=True),
+    "training_cost_ratio": _reported("training time per sample over time to break one", "number", bound=True),
+}
 _OF_CERTIFICATE = {
     "certificate": Quantity("whether the certificate was given", "yes", size="allowed"),
     "certified_wrong": Quantity("certified bound on inputs wrong, clean or attacked", "share", size="allowed"),
     "certified_broken": Quantity("certified bound on inputs that the attacks break", "share", size="allowed"),
 }
 CERTIFIED = tuple(_OF_CERTIFICATE)
+# Shares of the samples that certificates are decided on: the bounds above hold for what is not seen, too.
+_OF_CALIBRATION = {
+    "calibration_error": _reported("clean error on the samples to calibrate"),
+    "calibration_wrong": _reported("calibration samples wrong in the end"),
+    "calibration_broken": _reported("calibration samples broken by the worst attack"),
+    "calibration_broken_by_any": _reported("calibration samples broken by any attack"),
+}
 
 BUILT_IN: Mapping[str, AssessmentTraits] = {
     "gate": AssessmentTraits("Gate", GateSpec, _OF_RUN, options=GateOptions, follows=("evasion", "cost")),
@@ -84,7 +131,9 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         "How long it survives", SurvivalSpec, _OF_SURVIVAL, options=SurvivalOptions, follows=("norm", "arms")
     ),
     "search": AssessmentTraits("Searches for the worst settings", SearchesSpec),
-    "certificate": AssessmentTraits("Certificates", CertificateSpec, _OF_CERTIFICATE, options=CertificateOptions),
+    "certificate": AssessmentTraits(
+        "Certificates", CertificateSpec, _OF_CERTIFICATE | _OF_CALIBRATION, options=CertificateOptions
+    ),
     "attacks": AssessmentTraits("Which attacks earn their passes", AttacksSpec, follows=("norm", "arms")),
 }
 assessments = Assessments("assessments", BUILT_IN)
@@ -99,12 +148,12 @@ def title_of(name: str) -> str:
 
 def built_in_quantities() -> dict[str, Quantity]:
     """What can be required without any package, which none has to be loaded for."""
-    return {name: quantity for traits in assessments.built_in.values() for name, quantity in traits.quantities.items()}
+    return {name: quantity for traits in assessments.built_in.values() for name, quantity in traits.required.items()}
 
 
 def quantities() -> dict[str, Quantity]:
     """Everything that can be required."""
-    brought = (part.traits.quantities for part in assessments.brought())
+    brought = (part.traits.required for part in assessments.brought())
     return built_in_quantities() | {name: quantity for held in brought for name, quantity in held.items()}
 
 
@@ -115,7 +164,7 @@ def quantity_named(name: str) -> Quantity | None:
 
 def assessment_of(quantity: str) -> str | None:
     """The package's assessment that a quantity is of."""
-    return next((part.name for part in assessments.brought() if quantity in part.traits.quantities), None)
+    return next((part.name for part in assessments.brought() if quantity in part.traits.required), None)
 
 
 def check_questions(asked: Any, source: Source, *, installed: bool = True) -> None:

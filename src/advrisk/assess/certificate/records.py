@@ -1,6 +1,6 @@
 """What an assessment of certificates holds: attacks, lists of them, models, and all of a run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -266,6 +266,11 @@ class CertificateAssessment(Tabular):
         if model not in found:
             raise RiskError(f"no certificate of {model!r}; {did_you_mean(model, found)}")
         return found[model]
+
+    def bound(self, tests: Iterable[Tested]) -> Estimate:
+        """The risk that the samples to calibrate certify, the largest of these tests: it holds or it does not."""
+        bound = max(test.certified_risk for test in tests)
+        return Estimate(bound, bound, bound, 1 - self.zeta, self.calibration.n, "certified bound")
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""

@@ -89,15 +89,28 @@ def sections(found: CertificateAssessment, models: Sequence[str] = ()) -> Iterat
 
 
 def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
-    """The clean error of each model, and of each list what is wrong in the end, and what the attacks broke."""
+    """The clean error of each model, and of each list what is wrong in the end, what the attacks broke, and bounds."""
     for model in found.models:
-        yield NamedEstimate("certificate_clean_error", model.model, model.clean_error)
+        terms = terms_note(found, model)
+        yield NamedEstimate("calibration_error", model.model, model.clean_error)
         for one in model.lists:
             if one.certificate is not None:
                 own = one.certificate
-                tested = {"wrong": own.wrong, "worst_attack": own.worst, "any_attack": own.union}
-                for name, test in ((name, test) for name, test in tested.items() if test is not None):
-                    yield NamedEstimate(f"certificate_{name}", one.model, test.risk, one.norm, one.eps)
+                tested = {"wrong": own.wrong, "broken": own.worst, "broken_by_any": own.union}
+                for name, test in tested.items():
+                    if test is not None:
+                        note = f"{one.verdict}; {terms}" if name == "broken" else terms
+                        yield NamedEstimate(f"calibration_{name}", one.model, test.risk, one.norm, one.eps, note=note)
+                bounds = {} if one.pending else {"wrong": own.wrong, "broken": own.union}
+                for name, test in bounds.items():
+                    if test is not None:
+                        bound = found.bound([test])
+                        yield NamedEstimate(f"certified_{name}", one.model, bound, one.norm, one.eps, note=terms)
+
+
+def terms_note(found: CertificateAssessment, model: ModelCertificates) -> str:
+    """On which terms a number of a certificate holds, and what weakens it."""
+    return "; ".join((_terms(found), *(f"caveat: {text}" for text in model.caveats)))
 
 
 def certificate_headlines(found: CertificateAssessment) -> list[str]:

@@ -8,6 +8,7 @@ from advrisk.assess.damage.figures import damage_intervals, success_curves
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.summary import summaries
 from advrisk.assess.damage.words import damage_kind, damage_name, findings, shares_at, size_columns, what_would_decide
+from advrisk.assess.pairs import pair_quantities
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.names import cut
 from advrisk.core.numbers import level_text, percent_text
@@ -39,7 +40,9 @@ def sections(found: DamageAssessment, models: Sequence[str] = ()) -> Iterator[Se
 
 
 def quantities(found: DamageAssessment) -> Iterator[NamedEstimate]:
-    """Every estimate of every model."""
+    """Every estimate of every model, and the difference of every two."""
+    norm = found.distances.norm
+    goal = "driven to the target class by some attack of the study" if found.targeted else ""
     for one in found.models:
         own = {
             "clean_accuracy": one.clean_accuracy,
@@ -53,9 +56,14 @@ def quantities(found: DamageAssessment) -> Iterator[NamedEstimate]:
         if one.by_detector is not None:
             own |= {f"detector_{name}": estimate for name, estimate in vars(one.by_detector).items()}
         yield from (NamedEstimate(name, one.model, estimate) for name, estimate in own.items() if estimate is not None)
-        for name, shares in (("robust_accuracy", one.robust_accuracy), ("broken", one.success_ratio)):
+        for name, shares, note in (("robust_accuracy", one.robust_accuracy, ""), ("broken", one.success_ratio, goal)):
             for eps, share in shares.items():
-                yield NamedEstimate(name, one.model, share, of=found.distances.norm, eps=eps)
+                yield NamedEstimate(name, one.model, share, of=norm, eps=eps, note=note)
+        if one.mean_size is not None:
+            yield NamedEstimate(
+                "mean_distance", one.model, one.mean_size.estimate, of=norm, text=f"mean adversarial distance, {norm}"
+            )
+    yield from pair_quantities("damage_difference", damage_name(relative=found.relative), found.pairs)
 
 
 # The decision table

@@ -7,7 +7,7 @@ from advrisk.assess.detection.details import ON_GROUPS, PAPER, detector_group, f
 from advrisk.assess.detection.figures import roc_figures
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.names import counted, few, listed
-from advrisk.core.numbers import level_text
+from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Cell, Column, Headline, Section, Summary, Table, Text, Value
 from advrisk.core.values import estimate_text, number_text
 from advrisk.risk.detection.arms import ArmDefeat
@@ -74,10 +74,17 @@ def sections(found: DetectionAssessment, models: Sequence[str] = ()) -> Iterator
 
 def quantities(found: DetectionAssessment) -> Iterator[NamedEstimate]:
     """AUROC and false-positive rate of every detector in front of every model."""
+    alarms = f"false alarms at {percent_text(found.tpr)} detected"
     for one in found.tables:
-        for name, estimate in (("auroc", one.overall.auroc), ("fpr", one.overall.fpr_at_tpr)):
+        own = one.overall
+        for name, what, estimate, chance in (
+            ("auroc", "AUROC", own.auroc, own.chance_auroc),
+            ("fpr", alarms, own.fpr_at_tpr, own.chance_fpr),
+        ):
             if estimate is not None:
-                yield NamedEstimate(name, one.model, estimate, of=one.name)
+                note = "" if chance is None else f"chance gives {chance:.3f}"
+                text = f"{what} of {one.name} against all attacks"
+                yield NamedEstimate(name, one.model, estimate, of=one.name, text=text, note=note, unit="number")
 
 
 def headline(found: DetectionAssessment) -> str:

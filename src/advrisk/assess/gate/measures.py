@@ -370,8 +370,7 @@ class Measures:
         if len(tests) < len(lists):
             return Measured(None, why_not=f"not finished ({len(tests)} of {len(lists)} lists are)")
         found, model = self._certificates, self._certificates.of(str(left.subject))
-        bound = max(test.certified_risk for test in tests if test is not None)
-        estimate = Estimate(bound, bound, bound, 1 - found.zeta, found.calibration.n, "certified bound")
+        estimate = found.bound(test for test in tests if test is not None)
         clean = f"clean error {rate(model.clean_error.value)}"
         notes = (f"zeta {found.zeta:g}, taken by itself, on {found.calibration.n:,} samples to calibrate; {clean}",)
         return Measured(estimate, notes=notes, caveats=model.caveats)

@@ -1,6 +1,7 @@
 """What is shown of key risk indicators: the risk in each scenario, what it is made of, and who bears it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.branches import branches, contributions
@@ -24,6 +25,7 @@ from advrisk.assess.indicators.words import (
     sureness,
     undecided,
 )
+from advrisk.assess.pairs import pair_quantities
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.numbers import level_text
 from advrisk.core.palette import Places, model_places
@@ -86,15 +88,48 @@ def sections(found: IndicatorAssessment, models: Sequence[str] = ()) -> Iterator
 
 
 def quantities(found: IndicatorAssessment) -> Iterator[NamedEstimate]:
-    """The risk given every branch, and stored measures."""
+    """The risk of every model, given every branch and for every stratum, their differences, and stored measures."""
     for result in found.results:
-        for one in result.models:
-            for branch in one.tree.walk():
-                of = ".".join(part for part in (result.scenario.name, result.loss, branch.path) if part)
-                yield NamedEstimate("risk", one.model, branch.value, of=of)
+        yield from _risks(result)
+    units = {result.loss: _unit(result) for result in found.results}
+    for loss, by_model in found.arms.items():
+        for model, by_arm in by_model.items():
+            for arm in _corruptions(found, model, by_arm):
+                of, text, unit = f"{loss}.{arm}", f"{loss} under {arm}", units.get(loss, "number")
+                yield NamedEstimate("corruption_risk", model, by_arm[arm], of=of, text=text, unit=unit, loss=loss)
     for model, measures in found.measures.items():
         for name, estimate in measures.items():
-            yield NamedEstimate("measure", model, estimate, of=name.partition("@")[0])
+            of = name.partition("@")[0]
+            yield NamedEstimate("measure", model, estimate, of=of, text=f"{name}, mean over samples")
+
+
+def _risks(result: ScenarioResult) -> Iterator[NamedEstimate]:
+    """Of one scenario under one loss."""
+    scenario, loss, unit = result.scenario.name, result.loss, _unit(result)
+    where, text = f"{scenario}.{loss}", f"{loss} in {scenario}"
+    for one in result.models:
+        for branch in one.tree.walk():
+            name, of, about = ("branch_risk", f"{where}.{branch.path}", f"{text}, given {branch.path}")
+            if not branch.path:
+                name, of, about = ("risk", where, text)
+            yield NamedEstimate(name, one.model, branch.value, of=of, text=about, unit=unit, loss=loss)
+        for stratum, by_value in one.by_stratum.items():
+            for value, risk in by_value.items():
+                if risk is not None:
+                    of, about = f"{where}.{stratum}={value}", f"{text} where {stratum} is {value}"
+                    yield NamedEstimate("stratum_risk", one.model, risk, of=of, text=about, unit=unit, loss=loss)
+    yield from pair_quantities("risk_difference", text, result.pairs, where=f"{where}.")
+
+
+def _corruptions(found: IndicatorAssessment, model: str, arms: Iterable[str]) -> list[str]:
+    if found.tensors is None:
+        return []
+    kinds = dict(zip(found.tensors[model].arms, found.tensors[model].kind, strict=True))
+    return [arm for arm in arms if kinds[arm] == "corruption"]
+
+
+def _unit(result: ScenarioResult) -> Literal["share", "number"]:
+    return "share" if result.bounds == (0.0, 1.0) else "number"
 
 
 def _summaries(found: IndicatorAssessment) -> Iterator[Summary]:

@@ -36,7 +36,7 @@ from advrisk.assess.survival.words import (
     row_words,
     survival_headline,
 )
-from advrisk.core.estimate import Estimate, NamedEstimate
+from advrisk.core.estimate import NamedEstimate
 from advrisk.core.palette import Places, model_places
 from advrisk.core.sections import Alternatives, Figure, Group, Headline, Section, Summary, Text
 from advrisk.risk.survival.paired import ACCURACY, FAILURES
@@ -64,17 +64,19 @@ def sections(found: SurvivalAssessment, models: Sequence[str] = ()) -> Iterator[
 
 
 def quantities(found: SurvivalAssessment) -> Iterator[NamedEstimate]:
-    """Mean, median and failure rates of every model."""
+    """Mean, median, failure rates and the cost ratio of every model."""
     for one in found.models:
-        numbers: dict[str, Estimate | None] = {
-            "survival_mean": one.mean,
-            "survival_median": one.median if one.reached else None,
-            "failure_rate_clean": None if one.benign is None else one.benign.estimate,
-            "failure_rate_attacked": None if one.adversarial is None else one.adversarial.estimate,
-        }
-        for name, estimate in numbers.items():
-            if estimate is not None:
-                yield NamedEstimate(name, one.model, estimate, of=found.durations.measure)
+        clean, attacked = (None if rate is None else rate.estimate for rate in (one.benign, one.adversarial))
+        numbers = (
+            ("survival", f"mean {found.unit} until a sample breaks, up to {found.until:g}", one.mean),
+            ("survival_median", f"median {found.unit} until a sample breaks", one.median if one.reached else None),
+            ("failure_rate_clean", f"failures of clean inputs per {found.unit}", clean),
+            ("failure_rate_attacked", f"failures under attack per {found.unit}", attacked),
+            ("training_cost_ratio", "", None if one.cost is None else one.cost.adversarial),
+        )
+        for name, text, number in numbers:
+            if number is not None:
+                yield NamedEstimate(name, one.model, number, of=found.durations.measure, text=text)
 
 
 def _models(found: SurvivalAssessment, places: Places) -> Iterator[Section]:

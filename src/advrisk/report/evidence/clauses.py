@@ -1,7 +1,7 @@
 """What regulation and standards ask for, as data: each clause in one line, and which numbers of a run speak to it.
 
-The lines are our own words and replace no reading of the texts. `topics` name groups of numbers, as `evidence_numbers`
-makes them: with none of them a run gives nothing to a clause, whatever it holds.
+The lines are our own words and replace no reading of the texts. `topics` name groups of numbers, as `topics`
+lists them: with none of them a run gives nothing to a clause, whatever it holds.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -83,6 +83,9 @@ class _Number(_Strict):
     exact: int | float | str | None
     unit: str
     note: str
+    quantity: str = ""  # packs from before have none of these three
+    loss: str = ""
+    than: str = ""
 
 
 class _ClauseName(_Strict):

@@ -5,7 +5,6 @@ A range over models is always said as such: it is no interval.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from advrisk.core.names import counted, cut_words, one_line
@@ -19,35 +18,24 @@ LOW: _End = "low"
 _WORD = 60  # characters of a name
 _VERDICTS = {"fail": "fails", "undecided": "is undecided", "pass": "passes"}  # the worst first
 
-_Number = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Leading:
-    """Which numbers of a topic may lead: those that begin so, and which end of them is bad."""
-
-    bad: _End
-    begins: str = ""
-    until: str = ""  # where `begins` depends on the run: as the first number does, up to this word
-    with_note: bool = False
-
-
-# Of a topic, the first of these that the run has numbers of.
-LEADING: Mapping[str, tuple[Leading, ...]] = {
-    "accuracy": (Leading(LOW, "clean inputs answered rightly"),),
-    "success": (Leading(LOW, "robust accuracy at "), Leading(HIGH, "attack success rate at ")),
-    "damage": (Leading(HIGH, "probability of damage"),),
-    "corruptions": (Leading(HIGH, until=" under "),),
-    "scenarios": (Leading(HIGH, until=" in "),),
-    "groups": (Leading(HIGH, until=" in "),),
-    "detection": (Leading(LOW, "AUROC"),),
-    "survival": (Leading(LOW, "mean "),),
-    "certificates": (
-        Leading(HIGH, "wrong in the end", with_note=True),
-        Leading(HIGH, "broken by the worst attack", with_note=True),
-    ),
-    "people": (Leading(HIGH),),
+# Which end of a quantity is bad. Of a topic, the first of these that the run has numbers of leads.
+BAD: Mapping[str, _End] = {
+    "clean_accuracy": LOW,
+    "robust_accuracy": LOW,
+    "broken": HIGH,
+    "damage": HIGH,
+    "corruption_risk": HIGH,
+    "risk": HIGH,
+    "stratum_risk": HIGH,
+    "auroc": LOW,
+    "survival": LOW,
+    "calibration_wrong": HIGH,
+    "calibration_broken": HIGH,
+    "unnoticed_by_people": HIGH,
 }
+_WITH_NOTE = ("calibration_wrong", "calibration_broken")  # on which terms
+
+_Number = Mapping[str, Any]
 
 
 def headline(topic: str, numbers: Sequence[_Number], ship: str) -> str:
@@ -58,9 +46,9 @@ def headline(topic: str, numbers: Sequence[_Number], ship: str) -> str:
         return _of_gate(numbers)
     if topic == "comparison":
         return _of_comparison(numbers, ship)
-    for leading in LEADING.get(topic, ()):
-        if some := _candidates(numbers, leading):
-            return _of_models(some, ship, leading)
+    for quantity in BAD:
+        if some := [one for one in numbers if one["quantity"] == quantity]:
+            return _of_models([one for one in some if one["loss"] == some[0]["loss"]], ship)
     return _plain(numbers, ship)
 
 
@@ -87,31 +75,23 @@ def interval_text(number: _Number) -> str:
     return f"[{low}, {high}]"
 
 
-def _candidates(numbers: Sequence[_Number], leading: Leading) -> list[_Number]:
-    first, word, _ = numbers[0]["what"].partition(leading.until) if leading.until else ("", "", "")
-    begins = leading.begins or f"{first}{word}"
-    return [one for one in numbers if one["estimate"] is not None and one["what"].startswith(begins)]
-
-
-def _of_models(some: Sequence[_Number], ship: str, leading: Leading) -> str:
+def _of_models(some: Sequence[_Number], ship: str) -> str:
     """`b, the least bad model: robust accuracy at linf 0.3: 38.2 % [34.0, 42.6]; over the 3 other models: … to …`."""
     own = [one for one in some if one["model"] == ship]
-    worst = _worst(own or some, leading.bad)
-    alike = [one for one in some if one["what"] == worst["what"]]
+    worst = _worst(own or some, BAD[some[0]["quantity"]])
     n = len({one["model"] for one in some})
     role = ", the least bad model" if own else f", the worst of {n} models" if n > 1 else ""
-    note = f" ({worst['note']})" if leading.with_note and worst["note"] else ""
+    note = f" ({worst['note']})" if worst["quantity"] in _WITH_NOTE and worst["note"] else ""
     told = f"{_name(worst['model'])}{role}: {_name(worst['what'])}: {_with_interval(worst)}{note}"
-    return f"{told}{_over(alike, worst)}"
+    return f"{told}{_over(some, worst)}"
 
 
 def _of_comparison(numbers: Sequence[_Number], ship: str) -> str:
     """How far the nearest other model is from the least bad one; else the pair that differs most."""
-    pairs = [one for one in numbers if ": how much more than " in one["what"]]
-    if own := [one for one in pairs if one["what"].endswith(f": how much more than {ship}")] if ship else []:
+    pairs = [one for one in numbers if one["than"]]
+    if own := [one for one in pairs if one["than"] == ship]:
         nearest = _worst([one for one in own if one["what"] == own[0]["what"]], LOW)
-        alike = [one for one in own if one["what"] == nearest["what"]]
-        return f"{_of_pair(nearest)}{_over(alike, nearest)}"
+        return f"{_of_pair(nearest)}{_over(own, nearest)}"
     if not pairs:
         return _plain(numbers, ship)
     n = sum(one["note"] == "decided" for one in pairs)
@@ -134,13 +114,13 @@ def _of_gate(numbers: Sequence[_Number]) -> str:
 def _plain(numbers: Sequence[_Number], ship: str) -> str:
     """A topic of which no end is bad: the first number of the least bad model, else over all models."""
     first = next((one for one in numbers if ship and one["model"] == ship), numbers[0])
-    alike = [one for one in numbers if one["what"] == first["what"]]
     model = f"{_name(first['model'])}: " if first["model"] else ""
-    return f"{model}{_name(first['what'])}: {_with_interval(first)}{_over(alike, first)}"
+    return f"{model}{_name(first['what'])}: {_with_interval(first)}{_over(numbers, first)}"
 
 
-def _over(alike: Sequence[_Number], told: _Number) -> str:
-    """The range over the other models, by value."""
+def _over(numbers: Sequence[_Number], told: _Number) -> str:
+    """The range of the same number over the other models, by value."""
+    alike = (one for one in numbers if one["what"] == told["what"])
     others = [one for one in alike if one is not told and not isinstance(_place(one), str)]
     if not others:
         return ""

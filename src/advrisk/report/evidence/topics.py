@@ -1,34 +1,19 @@
 """Groups of numbers: what each is about, where it stands in the report, and why a run holds none of it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.report.evidence.numbers import (
-    PLAIN,
-    SHARE,
+    Basis,
     Number,
-    Source,
-    accuracy_numbers,
-    certificates_numbers,
-    comparison_numbers,
-    compute_numbers,
-    corruptions_numbers,
-    damage_numbers,
-    detection_numbers,
-    gate_numbers,
-    groups_numbers,
-    measures_numbers,
-    people_numbers,
-    provenance_numbers,
-    scenarios_numbers,
-    study_numbers,
-    success_numbers,
-    survival_numbers,
-    trust_numbers,
+    certified_sizes,
+    compute_facts,
+    gate_verdicts,
+    origin_facts,
+    study_facts,
+    trust_counts,
 )
 from advrisk.report.findings import Findings
 from advrisk.study import StudySpec, assessments
@@ -36,47 +21,49 @@ from advrisk.study.registered import title_of
 
 _CAUSES = "SELECT DISTINCT cause FROM arms WHERE kind = 'corruption' AND origin <> 'dropped' ORDER BY cause"
 _CAUSE_WORDS = {"sensor": "sensors", "noise": "noise", "weather": "weather", "table": "data entry"}
+# Of a deployment that the study describes; that all corruptions are equally likely describes none.
+_OF_DEPLOYMENT = ("risk", "branch_risk", "risk_difference")
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A group of numbers: where they stand in the report, how to read them, or why there are none."""
+    """A group of numbers: facts, then quantities in this order; how to read them, or why there are none."""
 
     id: str
     title: str
-    section: str  # of the report
+    section: str  # of the report; its question says why it has no answer
     how: str
-    numbers: tuple[Number, ...]
-    why_none: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "numbers": [one.as_dict() for one in self.numbers]}
+    why_none: str  # where that question has one; empty where there are numbers
+    quantities: tuple[str, ...] = ()
+    facts: Callable[[Basis], Iterator[Number]] | None = None
+    numbers: tuple[Number, ...] = ()  # of a run
 
 
 def evidence_topics(ledger: Ledger, study: StudySpec | None, found: Findings) -> tuple[Topic, ...]:
-    """Every topic, also those of which the run holds nothing."""
-    source = Source(ledger, study, found)
-    topics = []
-    for name, (title, section, how, gathered, why_none) in TOPICS.items():
-        numbers = tuple(gathered(source))
-        topics.append(Topic(name, title, section, how, numbers, "" if numbers else why_none(source)))
-    return (*topics, *_further(found))
+    """Every topic, also those of which the run holds nothing; then those of other questions."""
+    basis = Basis(ledger, study, found)
+    return tuple(_filled(topic, basis) for topic in (*TOPICS, *_others(found)))
 
 
-def _further(found: Findings) -> Iterator[Topic]:
-    """What registered assessments found; no clause is known to ask for it."""
-    for name, one in found.brought.items():
-        title, how = title_of(name), "No clause listed here asks for these numbers."
-        if isinstance(one, Unanswered):
-            yield Topic(name, title, name, how, (), str(one))
-            continue
-        kinds = assessments.get(name).traits.quantities
-        numbers = tuple(
-            Number(kind.meaning, number.model, number.estimate, unit=SHARE if kind.kind == "share" else PLAIN)
-            for number in one.quantities
-            for kind in [kinds[number.quantity]]
-        )
-        yield Topic(name, title, name, how, numbers, "" if numbers else "the answer holds no number")
+def _filled(topic: Topic, basis: Basis) -> Topic:
+    stated = basis.study is not None and basis.study.scenarios
+    numbers = [] if topic.facts is None else [*topic.facts(basis)]
+    for quantity in topic.quantities:
+        if stated or quantity not in _OF_DEPLOYMENT:
+            numbers += basis.estimated.get(quantity, ())
+    why = "" if numbers else basis.found.why_not(topic.section) or topic.why_none
+    return replace(topic, numbers=tuple(numbers), why_none=why)
+
+
+def _others(found: Findings) -> Iterator[Topic]:
+    """A topic for each question that has none above, of a package, say; no clause is known to ask for it."""
+    how, why = "No clause listed here asks for these numbers.", "the answer holds no number"
+    placed = {topic.section for topic in TOPICS}
+    for name, one in found.answers.items():
+        own = assessments.built_in.get(name)
+        if own is None or (own.quantities and name not in placed):
+            quantities = () if isinstance(one, Unanswered) else tuple(assessments.get(name).traits.quantities)
+            yield Topic(name, title_of(name), name, how, why, quantities)
 
 
 def causes(ledger: Ledger) -> str:
@@ -86,165 +73,149 @@ def causes(ledger: Ledger) -> str:
     return " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
 
 
-def _why_attacked(source: Source) -> str:
-    return _because("no attack was carried out", source.found.why_not("damage"))
-
-
-def _why_damage(source: Source) -> str:
-    return _because(
-        "what goes undetected is not known; it takes an evasion curve or a detector", source.found.why_not("damage")
-    )
-
-
-def _why_indicators(source: Source) -> str:
-    return _because(
-        "no corruption is an arm of the study, and no scenario is stated", source.found.why_not("indicators")
-    )
-
-
-def _why_scenarios(source: Source) -> str:
-    return source.found.why_not("indicators") or "no scenario describes the deployment; add `scenarios` to the study"
-
-
-def _why_groups(source: Source) -> str:
-    if source.found.result(IndicatorAssessment) is None:
-        return _why_indicators(source)
-    return "the samples carry no strata; name some in `data: {strata: …}`"
-
-
-def _why_comparison(source: Source) -> str:
-    return _because("there is one model, and nothing to compare it with", source.found.why_not("damage"))
-
-
-def _because(usual: str, why: str) -> str:
-    return why or usual
-
-
-_Row = tuple[str, str, str, Callable[[Source], Iterator[Number]], Callable[[Source], str]]
-TOPICS: Mapping[str, _Row] = {
-    "accuracy": (
+_NO_SCENARIO = "no corruption is an arm of the study, and no scenario is stated"
+TOPICS = (
+    Topic(
+        "accuracy",
         "Accuracy",
         "damage",
         "The share of clean inputs that a model answers rightly.",
-        accuracy_numbers,
-        lambda _: "the ledger holds no clean rows of samples with a label",
+        "the ledger holds no clean rows of samples with a label",
+        ("clean_accuracy", "clean_rejection", "clean_loss"),
     ),
-    "success": (
+    Topic(
+        "success",
         "How much it takes",
         "damage",
         "The share of samples that stay correct under every attack within a size, and the size that it took.",
-        success_numbers,
-        _why_attacked,
+        "no attack was carried out",
+        ("robust_accuracy", "broken", "mean_distance"),
     ),
-    "damage": (
+    Topic(
+        "damage",
         "Damage",
         "damage",
         "How probable it is that an attacked input does damage, unnoticed.",
-        damage_numbers,
-        _why_damage,
+        "what goes undetected is not known; it takes an evasion curve or a detector",
+        (
+            *("damage", "cost", "detector_any_arm", "detector_monte_carlo", "detector_by_curve"),
+            "detector_false_alarms",
+        ),
     ),
-    "comparison": (
+    Topic(
+        "comparison",
         "Models compared",
         "damage",
         "All on the same samples. If the interval of a difference holds zero, the two are undecided.",
-        comparison_numbers,
-        _why_comparison,
+        "there is one model, and nothing to compare it with",
+        ("relative_damage", "damage_difference", "risk_difference"),
     ),
-    "corruptions": (
+    Topic(
+        "corruptions",
         "Corruptions",
         "indicators",
         "What each corruption by itself costs on average.",
-        corruptions_numbers,
-        _why_indicators,
+        _NO_SCENARIO,
+        ("corruption_risk",),
     ),
-    "scenarios": (
+    Topic(
+        "scenarios",
         "Risk in the described deployments",
         "indicators",
-        "The mean loss over everything that the scenario says may happen, as often as it says.",
-        scenarios_numbers,
-        _why_scenarios,
+        "The mean loss over everything that the scenario says may happen, as often as it says; and given each part.",
+        "no scenario describes the deployment; add `scenarios` to the study",
+        ("risk", "branch_risk"),
     ),
-    "groups": (
+    Topic(
+        "groups",
         "Risk by groups",
         "indicators",
         "The same for the samples of one stratum.",
-        groups_numbers,
-        _why_groups,
+        "there is no corruption and no scenario, or the samples carry no strata; name some in `data: {strata: …}`",
+        ("stratum_risk",),
     ),
-    "detection": (
+    Topic(
+        "detection",
         "Detectors",
         "detection",
         "A sample counts as detected only if every attack that broke it is detected.",
-        detection_numbers,
-        lambda source: _because(
-            "no detector scored this run; add `detectors` to the study", source.found.why_not("detection")
-        ),
+        "no detector scored this run; add `detectors` to the study",
+        ("auroc", "fpr"),
     ),
-    "survival": (
+    Topic(
+        "survival",
         "How long it survives",
         "survival",
         "Work until the first success, up to a limit.",
-        survival_numbers,
-        lambda source: _because(
-            "the study does not ask for it; add `survival: {}` to `assess`", source.found.why_not("survival")
-        ),
+        "the study does not ask for it; add `survival: {}` to `assess`",
+        ("survival", "survival_median", "failure_rate_attacked", "failure_rate_clean", "training_cost_ratio"),
     ),
-    "certificates": (
+    Topic(
+        "certificates",
         "Certificates",
         "certificate",
         "Upper bounds hold for the frozen attacks on samples that nothing else looked at.",
-        certificates_numbers,
-        lambda source: _because(
-            "nothing is certified; add `assess: {certificate: …}` to the study", source.found.why_not("certificate")
+        "nothing is certified; add `assess: {certificate: …}` to the study",
+        (
+            *("calibration_error", "calibration_wrong", "calibration_broken", "calibration_broken_by_any"),
+            *("certified_wrong", "certified_broken"),
         ),
+        certified_sizes,
     ),
-    "gate": (
+    Topic(
+        "gate",
         "Requirements",
         "gate",
         "What the study requires, and whether the whole interval, or none of it, meets that.",
-        gate_numbers,
-        lambda source: _because("the study requires nothing; add `gate` to it", source.found.why_not("gate")),
+        "the study requires nothing; add `gate` to it",
+        facts=gate_verdicts,
     ),
-    "people": (
+    Topic(
+        "people",
         "What people noticed",
         "damage",
         "The share of attacked inputs that people took for unchanged.",
-        people_numbers,
-        lambda _: "nobody was asked; `advrisk label RUN` does",
+        "nobody was asked; `advrisk label RUN` does",
+        ("unnoticed_by_people",),
     ),
-    "measures": (
+    Topic(
+        "measures",
         "Measures",
         "indicators",
         "Numbers about a model at clean inputs.",
-        measures_numbers,
-        lambda _: "no measure was taken; add `measures` to the study",
+        "no measure was taken; add `measures` to the study",
+        ("measure",),
     ),
-    "trust": (
+    Topic(
+        "trust",
         "Can it be trusted",
         "health",
         "Counted over the whole run. An attack of optimality 1 found every smallest distance by itself.",
-        trust_numbers,
-        lambda _: "nothing was counted",
+        "nothing was counted",
+        facts=trust_counts,
     ),
-    "study": (
+    Topic(
+        "study",
         "The question",
         "provenance",
         "Everything that decides the rows: data, models, attacks with their settings, seed.",
-        study_numbers,
-        lambda _: "the rows were imported, and no study says how they were made",
+        "the rows were imported, and no study says how they were made",
+        facts=study_facts,
     ),
-    "provenance": (
+    Topic(
+        "provenance",
         "Where it comes from",
         "provenance",
         "Counted or recorded, not estimated.",
-        provenance_numbers,
-        lambda _: "the ledger holds no rows",
+        "the ledger holds no rows",
+        facts=origin_facts,
     ),
-    "compute": (
+    Topic(
+        "compute",
         "Computation",
         "provenance",
         "As the machines that trained and attacked measured it.",
-        compute_numbers,
-        lambda _: "neither training times nor passes were recorded",
+        "neither training times nor passes were recorded",
+        facts=compute_facts,
     ),
-}
+)

@@ -241,9 +241,11 @@ def test_quantities_are_the_clean_error_and_what_attacks_broke(found: Certificat
     numbers = {one.name: one.estimate for one in quantities(found)}
     own = found.of(MODEL).of("linf", 0.02).certificate
     assert own is not None
-    assert numbers[f"certificate_clean_error.{MODEL}"] == found.of(MODEL).clean_error
-    assert numbers[f"certificate_worst_attack.{MODEL}.linf.0.02"] == own.worst.risk
-    assert numbers[f"certificate_any_attack.{MODEL}.linf.0.02"] == own.union.risk
+    assert numbers[f"calibration_error.{MODEL}"] == found.of(MODEL).clean_error
+    assert numbers[f"calibration_broken.{MODEL}.linf.0.02"] == own.worst.risk
+    assert numbers[f"calibration_broken_by_any.{MODEL}.linf.0.02"] == own.union.risk
     assert own.wrong is not None
-    assert numbers[f"certificate_wrong.{MODEL}.linf.0.02"] == own.wrong.risk
-    assert len(numbers) == len(found.models) + 3 * len(found.lists)
+    assert numbers[f"calibration_wrong.{MODEL}.linf.0.02"] == own.wrong.risk
+    assert numbers[f"certified_wrong.{MODEL}.linf.0.02"].value == own.wrong.certified_risk  # as in a gate
+    assert numbers[f"certified_broken.{MODEL}.linf.0.02"].value == own.union.certified_risk
+    assert len(numbers) == len(found.models) + 5 * len(found.lists)

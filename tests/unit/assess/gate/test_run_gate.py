@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 
 from advrisk import Run
 from advrisk.assess.certificate.question import Certificate
+from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.gate import GateResult
 from advrisk.assess.gate.question import run_ground
 from advrisk.assess.gate.reading import find_own_detector
@@ -320,6 +321,7 @@ def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
         model = SimpleNamespace(lists=lists, caveats=caveats, clean_error=SimpleNamespace(value=0.9))
         calibration = SimpleNamespace(n=200)
         found = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda name: model, calibration=calibration)
+        found.bound = MethodType(CertificateAssessment.bound, found)
         monkeypatch.setattr(Certificate, "assess", lambda self, context, given: found)
 
     told(a_list(0.1, 0.05), a_list(0.3, 0.08), caveats=("zeta was chosen later.", "A second one."))

@@ -189,10 +189,23 @@ def test_numbers_for_machines_are_those_of_every_branch(found: IndicatorAssessme
     rows = list(quantities(replace(found, measures={"weak": {"clever@1": share}})))
     (result,) = found.results
     assert [(row.quantity, row.model, row.of) for row in rows[:3]] == [
-        ("risk", "strong", "town.cost"), ("risk", "strong", "town.cost.wet"), ("risk", "strong", "town.cost.wet.rain"),
-    ]  # fmt: skip
+        ("risk", "strong", "town.cost"),
+        ("branch_risk", "strong", "town.cost.wet"),
+        ("branch_risk", "strong", "town.cost.wet.rain"),
+    ]
     assert rows[2].estimate == result.of("strong").tree.at("wet.rain").value
-    assert len(rows) == 2 * 6 + 1
+    assert [row.quantity for row in rows].count("branch_risk") == 2 * 5
+    (pair,) = (row for row in rows if row.quantity == "risk_difference")
+    assert (pair.name, pair.estimate) == ("risk_difference.weak.town.cost.strong", result.pairs[0].difference)
+    strata = {row.name: row.estimate for row in rows if row.quantity == "stratum_risk"}
+    assert strata == {
+        f"stratum_risk.{one.model}.town.cost.{stratum}={value}": risk
+        for one in result.models
+        for stratum, by_value in one.by_stratum.items()
+        for value, risk in by_value.items()
+        if risk is not None
+    }
+    assert len(rows) == 2 * 6 + 1 + len(strata) + 1
     assert (rows[-1].name, rows[-1].estimate) == ("measure.weak.clever", share)
 
 

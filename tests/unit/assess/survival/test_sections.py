@@ -106,8 +106,9 @@ class TestWhatIsShownFirst:
 
     def test_every_estimate_for_machines(self, found: SurvivalAssessment) -> None:
         numbers = {one.name: one.estimate for one in quantities(found)}
-        assert len(numbers) == 8
-        assert numbers["survival_mean.a.forward"] == found.of("a").mean
+        assert len(numbers) == 10
+        assert numbers["training_cost_ratio.a.forward"] == found.of("a").cost.adversarial  # type: ignore[union-attr]
+        assert numbers["survival.a.forward"] == found.of("a").mean
         assert numbers["failure_rate_attacked.b.forward"] == found.of("b").adversarial.estimate  # type: ignore[union-attr]
 
     @pytest.mark.parametrize("width", [60, 120])

@@ -3,7 +3,11 @@
 import re
 
 from advrisk.report.evidence.clauses import ANSWERS, CONTRIBUTES, NOTHING, TELLS, TEXTS, every_clause, given
+from advrisk.report.evidence.headlines import BAD
 from advrisk.report.evidence.topics import TOPICS
+from advrisk.study.registered import BUILT_IN
+
+NAMES = {topic.id for topic in TOPICS}
 
 
 def test_every_paragraph_is_there_once() -> None:
@@ -19,7 +23,7 @@ def test_every_paragraph_is_there_once() -> None:
 def test_a_clause_gives_something_only_by_numbers() -> None:
     for text, clause in every_clause():
         place = f"{text.id} {clause.id}"
-        assert set(clause.topics) <= TOPICS.keys(), place
+        assert set(clause.topics) <= NAMES, place
         assert len(set(clause.topics)) == len(clause.topics), place
         assert (clause.degree == NOTHING) == (not clause.topics) == (not clause.gives), place
         assert set(clause.wholly) <= set(clause.topics), place
@@ -28,7 +32,15 @@ def test_a_clause_gives_something_only_by_numbers() -> None:
 
 
 def test_every_number_speaks_to_some_clause() -> None:
-    assert {name for _, clause in every_clause() for name in clause.topics} == TOPICS.keys()
+    assert {name for _, clause in every_clause() for name in clause.topics} == NAMES
+
+
+def test_every_quantity_of_a_built_in_question_stands_in_one_topic() -> None:
+    placed = [name for topic in TOPICS for name in topic.quantities]
+    known = {name for traits in BUILT_IN.values() for name in traits.quantities}
+    assert len(set(placed)) == len(placed)
+    assert known - set(placed) == {"certificate", "error_rows", "flagged"}  # which a gate counts, when it is asked
+    assert known >= BAD.keys()
 
 
 def test_lines_are_short_sentences_and_say_what_is_missing() -> None:

@@ -7,20 +7,26 @@ import pytest
 from advrisk.report.evidence.headlines import headline, value_text
 
 
-def number(what: str, model: str, value: float | None, *, unit: str = "share", note: str = "") -> dict[str, Any]:
+def number(
+    quantity: str, what: str, model: str, value: float | None, *, unit: str = "share", note: str = "", **about: str
+) -> dict[str, Any]:
     low, high = (None, None) if value is None else (value - 0.02, value + 0.03)
     estimate = {"value": value, "low": low, "high": high, "level": 0.95, "n": 500, "method": "exact"}
-    return {"what": what, "model": model, "estimate": estimate, "exact": None, "unit": unit, "note": note}
+    named = {"quantity": quantity, "loss": "", "than": ""} | about
+    return {"what": what, "model": model, "estimate": estimate, "exact": None, "unit": unit, "note": note} | named
 
 
 BROKEN = {"a": (0.1, 0.4), "b": (0.05, 0.3), "c": (0.9, 0.9)}
 RATES, ROBUST = (
     [
-        number(f"{name} at linf {eps}", model, of(share))
+        number(quantity, f"{name} at linf {eps}", model, of(share))
         for model, shares in BROKEN.items()
         for eps, share in zip((0.1, "8/255"), shares, strict=True)
     ]
-    for name, of in (("attack success rate", lambda share: share), ("robust accuracy", lambda share: 1 - share))
+    for quantity, name, of in (
+        ("broken", "attack success rate", lambda share: share),
+        ("robust_accuracy", "robust accuracy", lambda share: 1 - share),
+    )
 )
 
 
@@ -56,19 +62,19 @@ def test_a_size_is_written_as_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "what", "value"),
-    [("accuracy", "clean inputs answered rightly", "20.0 %"), ("people", "attacked inputs", "80.0 %")],
+    ("topic", "quantity", "value"),
+    [("accuracy", "clean_accuracy", "20.0 %"), ("people", "unnoticed_by_people", "80.0 %")],
 )
-def test_which_end_is_bad_depends_on_the_topic(topic: str, what: str, value: str) -> None:
-    said = headline(topic, [number(what, "a", 0.2), number(what, "b", 0.8)], "")
+def test_which_end_is_bad_depends_on_the_quantity(topic: str, quantity: str, value: str) -> None:
+    said = headline(topic, [number(quantity, "it", "a", 0.2), number(quantity, "it", "b", 0.8)], "")
     assert said.split(": ")[2].startswith(value)
 
 
 def test_the_strongest_corruption_of_the_first_loss_leads() -> None:
     rows = [
-        number("misclassified under fog,level=1", "a", 0.1),
-        number("misclassified under fog,level=5", "a", 0.5),
-        number("money under fog,level=5", "a", 9.0, unit="number"),
+        number("corruption_risk", "misclassified under fog,level=1", "a", 0.1, loss="misclassified"),
+        number("corruption_risk", "misclassified under fog,level=5", "a", 0.5, loss="misclassified"),
+        number("corruption_risk", "money under fog,level=5", "a", 9.0, unit="number", loss="money"),
     ]
     assert headline("corruptions", rows, "a").startswith(
         "a, the least bad model: misclassified under fog,level=5: 50.0 %"
@@ -76,7 +82,7 @@ def test_the_strongest_corruption_of_the_first_loss_leads() -> None:
 
 
 def test_what_has_no_end_is_the_best_where_work_is_counted() -> None:
-    rows = [number("mean passes", "a", None, unit="number"), number("mean passes", "b", 7.0, unit="number")]
+    rows = [number("survival", "mean passes", model, n, unit="number") for model, n in (("a", None), ("b", 7.0))]
     assert headline("survival", rows, "") == (
         "b, the worst of 2 models: mean passes: 7.00 [6.98, 7.03]; over the other model: infinite"
     )
@@ -85,9 +91,9 @@ def test_what_has_no_end_is_the_best_where_work_is_counted() -> None:
 def test_a_comparison_names_the_nearest_other_model() -> None:
     what = "relative damage: how much more than b"
     rows = [
-        number("relative damage", "b", 0.1, unit="number"),
-        number(what, "c", 0.6, unit="number", note="decided"),
-        number(what, "a", 0.1, unit="number", note="undecided"),
+        number("relative_damage", "relative damage", "b", 0.1, unit="number"),
+        number("damage_difference", what, "c", 0.6, unit="number", note="decided", than="b"),
+        number("damage_difference", what, "a", 0.1, unit="number", note="undecided", than="b"),
     ]
     assert headline("comparison", rows, "b") == (
         f"a: {what}: 0.100 [0.0800, 0.130] (undecided); over the other model: 0.600"
@@ -104,5 +110,8 @@ def test_a_gate_tells_the_worst_verdict() -> None:
 
 
 def test_long_names_are_cut_and_nothing_says_nothing() -> None:
-    assert len(headline("success", [number("robust accuracy at linf 0.1", "n" * 10_000, 0.5)], "")) < 200
+    assert (
+        len(headline("success", [number("robust_accuracy", "robust accuracy at linf 0.1", "n" * 10_000, 0.5)], ""))
+        < 200
+    )
     assert headline("success", [], "") == ""
