@@ -3,8 +3,7 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,12 +12,6 @@ from advrisk.core.errors import StudyError
 from advrisk.core.names import listed, nearest
 
 SUMMARY = "summary"
-# Findings whose options are read off their specs: imported only when needed, as help and completion are to be quick.
-GENERATED: Mapping[str, str] = {
-    "survival": "advrisk.cli.show.survival",
-    "search": "advrisk.cli.show.certificate",
-    "certificate": "advrisk.cli.show.certificate",
-}
 _ROWS = ("arms", "models")  # which follow the findings in the help
 _VERBS = ("gate", "compare")  # which show findings, too
 _WITH_VALUE = ("--model", "--where")  # options of the summary that the next word belongs to
@@ -31,35 +24,37 @@ class FindingGroup(SectionedGroup):
 
     def known_commands(self) -> Mapping[str, Any]:
         """Those built in, and one for each assessment of a package."""
-        written = {name: one for name, one in self.commands.items() if name not in _ROWS}
-        rows = {name: one for name, one in self.commands.items() if name in _ROWS}
-        return {**written, **{name: _generated(name) for name in GENERATED}, **rows, **self._registered}
+        before = {name: one for name, one in self.commands.items() if name not in _ROWS}
+        return {**before, **self._questions, **self.commands, **self._brought}
 
-    def _is_registered(self, name: str) -> bool:
+    def _is_brought(self, name: str) -> bool:
         """Whether packages bring an assessment of that name; they are loaded only for a word that may be one."""
         return (
             re.fullmatch(r"[a-z0-9-]+", name) is not None and not Path(name).exists() and name in self.known_commands()
         )
 
     @cached_property
-    def _registered(self) -> Mapping[str, Any]:
-        from advrisk.cli.show.generated import registered_commands
+    def _questions(self) -> Mapping[str, Any]:
+        """Imported only when needed, as `advrisk --help` is to be quick."""
+        from advrisk.cli.show.questions import question_commands
 
-        return registered_commands()
+        return question_commands()
+
+    @cached_property
+    def _brought(self) -> Mapping[str, Any]:
+        from advrisk.cli.show.generated import brought_commands
+
+        return brought_commands()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name, or None; packages are asked only for names that are not built in."""
-        if cmd_name in GENERATED:
-            return _generated(cmd_name)
-        return self.commands.get(cmd_name) or super().get_command(ctx, cmd_name)
+        own = self.commands.get(cmd_name) or self._questions.get(cmd_name)
+        return own or super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `summary` before words that name no finding, and refuse those that try to name one."""
-        if (
-            args
-            and args[0] not in {*self.commands, *GENERATED, *ctx.help_option_names}
-            and not self._is_registered(args[0])
-        ):
+        built_in = {*self.commands, *self._questions, *ctx.help_option_names}
+        if args and args[0] not in built_in and not self._is_brought(args[0]):
             if not ctx.resilient_parsing:
                 refuse_misplaced(args, self.known_commands())
             args = [SUMMARY, *args]
@@ -77,14 +72,6 @@ class FindingGroup(SectionedGroup):
             return found
         run = next(one for one in self.known_commands()[SUMMARY].params if one.name == "folder")
         return found + list(run.shell_complete(ctx, incomplete))
-
-
-@cache
-def _generated(name: str) -> Any:
-    """The command of a built-in finding that is made from its spec."""
-    from advrisk.cli.show.generated import made_command
-
-    return made_command(name, getattr(import_module(GENERATED[name]), name))
 
 
 def refuse_misplaced(words: Sequence[str], known: Mapping[str, Any]) -> None:
