@@ -59,7 +59,7 @@ def show_result(
     found: Tabular, told: Callable[[], Mapping[str, Any]], show: Callable[[], None], output: Output
 ) -> None:
     """Write the rows, if a file is named for them; print what is told as JSON, or show it."""
-    show_rows(found.rows() if output.out_csv else (), found.columns, told, show, output)
+    show_rows(() if output.out_csv is None else found.rows(), found.columns, told, show, output)
 
 
 def show_rows(
