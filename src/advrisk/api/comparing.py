@@ -10,6 +10,7 @@ from advrisk.assess.compare.pairing import paired_runs, refuse_unknown
 from advrisk.assess.compare.records import DEFAULT_MARGIN, Compared, RunComparison
 from advrisk.assess.damage.question import refuse_beyond_data
 from advrisk.core.errors import RiskError
+from advrisk.core.names import one_or_many
 from advrisk.core.numbers import parse_number
 from advrisk.ledger.layout import EVASION_FILE
 from advrisk.risk.evasion import Evasion, read_evasion, threshold
@@ -38,7 +39,7 @@ def compare_runs(
     sizes_read = None if sizes is None else _read_sizes(sizes)
     old = _named_like(old, new)
     pairing = paired_runs(old.ledger, new.ledger, models)
-    arms = [arms] if isinstance(arms, str) else arms
+    arms = one_or_many(arms)
     refuse_unknown(pairing, arms or ())
     shared = _shared_norm(old, new, norm)
     refuse_beyond_data(new.folder, DamageSpec(norm=shared, thresholds=sizes_read or None))
@@ -96,7 +97,7 @@ def _check(margin: float, level: float | None) -> None:
 
 def _read_sizes(sizes: Sequence[float | str]) -> list[float]:
     """Sizes within which samples may be broken, numbers or as written (`8/255`)."""
-    given: Sequence[float | str] = [sizes] if isinstance(sizes, str) else sizes
+    given: Sequence[float | str] = one_or_many(sizes)
     found = []
     for size in given:
         try:

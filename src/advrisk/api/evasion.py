@@ -1,6 +1,6 @@
 """Fitting an evasion curve to answers, wherever they come from, and saying what is to be known of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,9 +11,11 @@ from advrisk.answers.file import AnswerRows, read_answer_file
 from advrisk.api.run import Run
 from advrisk.assess.damage.differences import unlike_groups
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
-from advrisk.assess.damage.shape import MONOTONE_OPTION, NO_MONOTONE, shape_warning
+from advrisk.assess.damage.shape import MONOTONE_OPTION, NO_MONOTONE, shape_sentence, shape_warning
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
+from advrisk.core.sections import Column, Section, Table, Text
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
 from advrisk.ledger.sync.files import output_file
@@ -73,6 +75,22 @@ class FittedEvasion:
             "shape": self.shape.as_dict() if self.shape else None,
             "notes": list(self.notes),
         }
+
+
+def evasion_sections(found: FittedEvasion) -> Iterator[Section]:
+    """The curve at some sizes, and what is to be known of it."""
+    columns = (Column(f"size ({found.norm})" if found.norm else "size"), Column("goes undetected", "share"))
+    yield Table("Evasion curve", columns, tuple((f"{size:.4g}", value) for size, value in found.values))
+    sentences = [
+        f"{counted(found.n, 'answer')} about sizes from {found.asked[0]:.4g} to {found.asked[1]:.4g}: "
+        f"{found.n - found.n_undetected} detected, {found.n_undetected} not. Beyond these sizes the curve is a guess."
+    ]
+    if found.half is not None:
+        low, high = found.half.low, found.half.high
+        sentences.append(f"Half goes undetected at a size of {found.half.value:.4g} [{low:.4g}, {high:.4g}].")
+    if found.shape is not None and shape_warning(found.shape) is None:
+        sentences.append(shape_sentence(found.shape))
+    yield Text((*sentences, *found.notes))
 
 
 def fit_evasion(

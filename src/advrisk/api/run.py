@@ -35,6 +35,7 @@ from advrisk.assess.indicators.question import named_losses, stated_losses
 from advrisk.assess.indicators.reading import read_tensor
 from advrisk.assess.indicators.scenarios import AnyScenarios
 from advrisk.assess.protocol import Finding, ask
+from advrisk.assess.search.question import searches_of
 from advrisk.assess.status import Status, run_status
 from advrisk.assess.survival.assessment import SurvivalAssessment
 from advrisk.core.errors import LedgerError, RiskError
@@ -424,9 +425,10 @@ class Run:
         """Those losses of the study that are called so, by `as` or by name; others by their names alone."""
         return None if names is None else named_losses(self.study, names)
 
-    def searches(self) -> list[SearchRecord]:
-        """What searches tried on the samples to tune: every setting, by round, and how many samples it broke."""
-        return read_searches(self.ledger)
+    def searches(self, *, models: list[str] | None = None) -> list[SearchRecord]:
+        """What searches tried on the samples to tune: every setting, by round, and how many samples it broke; of all
+        searches, or those against these models."""
+        return searches_of(read_searches(self.ledger), models)
 
     def frozen_lists(self) -> list[FrozenList]:
         """The attacks that are certified, for each model, norm and eps, as they were frozen before their test."""

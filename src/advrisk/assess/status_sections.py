@@ -12,6 +12,29 @@ if TYPE_CHECKING:
     from advrisk.assess.status import Status
 
 _MOST_FLAGGED = 8  # arms listed for each flag
+_ARMS = (
+    Column("arm"),
+    Column("model"),
+    Column("share", "share"),
+    Column("kind"),
+    Column("origin"),
+    Column("n", "count"),
+    Column("errors", "count"),
+    Column("passes", "magnitude"),
+)
+_MODELS = (
+    Column("model"),
+    Column("capability"),
+    Column("n_classes", "count"),
+    Column("input_shape"),
+    Column("random", "flag"),
+    Column("train_s", "seconds"),
+    Column("train_process_s", "seconds"),
+    Column("train_samples", "count"),
+    Column("train_cost", "amount"),
+    Column("tags"),
+    Column("digest"),
+)
 
 
 def status_sections(
@@ -75,3 +98,23 @@ def _where(flag: str, rows: Sequence[Mapping[str, Any]], folder: str) -> Iterato
         yield f"{row['model']}, {row['arm']}: {row['n_flagged']} of {row['n_cells']} cells{share}"
     if (n_more := len(rows) - _MOST_FLAGGED) > 0:
         yield f"and {counted(n_more, 'more arm')}: advrisk status {folder} --json lists all"
+
+
+def arm_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """What each arm did to each model: the share of samples it left wrong, and passes per sample."""
+    return _table("Each arm against each model", _ARMS, rows)
+
+
+def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The models of a run; what is known of none is left out."""
+    known = [column for column in _MODELS if any(row[column.name] is not None for row in rows)]
+    return _table("Models", known, rows)
+
+
+def _table(title: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Columns are called as in the ledger."""
+    return Table(title, tuple(columns), tuple(tuple(_plain(row[one.name]) for one in columns) for row in rows))
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, list) else value

@@ -147,7 +147,7 @@ def list_parts(
     Example: advrisk list attacks hopskipjump
     """
     from advrisk.api.parts import describe_parts
-    from advrisk.cli.tables import print_parts
+    from advrisk.cli.parts import print_parts
 
     described = describe_parts(kind, name)
     print(json.dumps(described, indent=2, ensure_ascii=False)) if as_json else print_parts(described)
@@ -208,8 +208,8 @@ def run(
     loaded = Study.load(study)
     folder = out or str(Path("runs") / loaded.spec.name)
     if dry_run:
-        from advrisk.cli.tables import dry_run_sections
         from advrisk.render.terminal import print_sections
+        from advrisk.run.dry_sections import dry_run_sections
 
         given: dict[str, Any] = {"workers": workers, "device": device, "retry_errors": retry_errors, "on": on}
         given |= {"address": address, "target": target or (), "max_passes": max_passes}

@@ -1,4 +1,4 @@
-"""Which model the evidence names and the damage that this rests on, and a fitted evasion curve, for a terminal."""
+"""Which model the evidence names, and the damage and risks that this rests on, for a terminal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,17 +7,37 @@ from rich.console import Console
 
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.sections import sections
-from advrisk.assess.damage.shape import shape_sentence, shape_warning
-from advrisk.assess.indicators.words import loss_interval, short_verdict
-from advrisk.core.names import counted
-from advrisk.core.sections import Column, Headline, Table
+from advrisk.assess.indicators.sections import risk_table
+from advrisk.cli.lines import show_result
+from advrisk.cli.options import Output
+from advrisk.core.plain import json_text
+from advrisk.core.sections import Headline
 from advrisk.render.terminal import Terminal, indented, print_sections
 
 if TYPE_CHECKING:
-    from advrisk.api.evasion import FittedEvasion
+    from advrisk.api import Run
     from advrisk.api.selection import Selection
     from advrisk.assess.damage.assessment import DamageAssessment
-    from advrisk.risk.indicators.comparison import ScenarioResult
+
+
+def show_damage(run: "Run", output: Output) -> None:
+    """`advrisk show damage RUN`: damage, below what the evidence names."""
+    chosen = run.select()
+    about = {"filter": run.view.as_dict()} if run.view else {}
+    if chosen.damage is None and chosen.scenarios and output.out_csv is None:  # corruptions alone
+        if output.as_json:
+            print(json_text(chosen.as_dict() | about))
+            return
+        print_selection(chosen, details=output.details)
+        indented(Terminal(), "· Damage needs attacks with a norm; the study's own question is answered above.", by=0)
+        return
+    found = chosen.damage or run.damage()  # which says why there is none
+    show_result(
+        found,
+        lambda: chosen.as_dict() | about,
+        lambda: print_damage(found, chosen.headlines, details=output.details),
+        output,
+    )
 
 
 def print_damage(found: "DamageAssessment", said: Sequence[str] = (), *, details: bool = False) -> None:
@@ -31,8 +51,7 @@ def print_selection(found: "Selection", *, details: bool = False) -> None:
     """What the evidence names, and the risks and the damage that it rests on."""
     console = Terminal()
     print_headlines(console, found.headlines)
-    for result in found.scenarios:
-        print_risks(console, result)
+    print_sections(map(risk_table, found.scenarios), console)
     if found.damage is not None:
         _print_rest(console, found.damage, details=details)
 
@@ -47,38 +66,3 @@ def print_headlines(console: Console, said: Sequence[str]) -> None:
     for place, sentence in enumerate(said):
         indented(console, sentence, by=0, style="bold" if place == 0 else "")
     console.print()
-
-
-def print_risks(console: Console, result: "ScenarioResult") -> None:
-    """The models under one scenario, the least risk first."""
-    rows = tuple(
-        (one.model, loss_interval(one.risk, result.bounds), short_verdict(result.branches[""], one.model))
-        for one in result.models
-    )
-    columns = (Column("model"), Column(f"risk ({result.loss})"), Column("verdict"))
-    print_sections([Table(f"Risk in the scenario {result.scenario.name}", columns, rows)], console)
-
-
-def print_evasion(found: "FittedEvasion", out: str | None) -> None:
-    """The curve at some sizes, and what is to be known of it."""
-    console = Terminal()
-    columns = (Column(f"size ({found.norm})" if found.norm else "size"), Column("goes undetected", "share"))
-    rows = tuple((f"{size:.4g}", value) for size, value in found.values)
-    print_sections([Table("Evasion curve", columns, rows)], console)
-    n_seen = found.n - found.n_undetected
-    sentences = [
-        f"{counted(found.n, 'answer')} about sizes from {found.asked[0]:.4g} to {found.asked[1]:.4g}: "
-        f"{n_seen} detected, {found.n_undetected} not. Beyond these sizes the curve is a guess."
-    ]
-    if found.half is not None:
-        low, high = found.half.low, found.half.high
-        sentences.append(f"Half goes undetected at a size of {found.half.value:.4g} [{low:.4g}, {high:.4g}].")
-    if found.shape is not None and shape_warning(found.shape) is None:
-        sentences.append(shape_sentence(found.shape))
-    for sentence in [*sentences, *found.notes]:
-        indented(console, f"· {sentence}", by=0)
-    if out:
-        use = f"`advrisk select RUN --evasion {out}`, or in a study: `assess: {{damage: {{evasion: {out}}}}}`"
-        indented(console, f"{out} written. Use it with {use}.", by=0)
-    else:
-        indented(console, "Nothing was written: name a file with --out.", by=0)

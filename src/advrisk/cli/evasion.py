@@ -34,9 +34,9 @@ def evasion(
 
     Example: advrisk evasion answers.csv --norm linf --out evasion.json
     """
-    from advrisk.api.evasion import fit_evasion
-    from advrisk.cli.damage import print_evasion
+    from advrisk.api.evasion import evasion_sections, fit_evasion
     from advrisk.ledger.sync.remote import local_path, url_of
+    from advrisk.render.terminal import Terminal, indented, print_sections
 
     if out is not None and norm is None and not (url_of(source) or local_path(source).is_dir()):
         raise StudyError("--out needs --norm: a curve whose sizes are in no norm can be used with none")
@@ -52,4 +52,10 @@ def evasion(
     )
     if out:
         found.write(out)
-    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_evasion(found, out)
+    if as_json:
+        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        return
+    print_sections(evasion_sections(found))
+    use = f"`advrisk select RUN --evasion {out}`, or in a study: `assess: {{damage: {{evasion: {out}}}}}`"
+    written = f"{out} written. Use it with {use}." if out else "Nothing was written: name a file with --out."
+    indented(Terminal(), written, by=0)

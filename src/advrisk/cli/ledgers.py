@@ -13,6 +13,8 @@ from advrisk.core.errors import StudyError
 from advrisk.core.names import visible_line
 from advrisk.core.traits import Norm
 
+_TENSOR = "risk"  # among the tables that can be exported
+
 ledger_app = typer.Typer(help="Check, compact, compare, merge, replay or query ledgers.", no_args_is_help=True)
 for verb in (care.check, care.compact, care.diff, care.merge, replay):
     ledger_app.command()(verb)
@@ -81,7 +83,6 @@ def export(
 
     Example: advrisk export runs/signs adversarial.npz --model plain
     """
-    from advrisk.cli.indicators import TENSOR, export_tensor
     from advrisk.cli.targets import hint_at_rest
     from advrisk.ledger import Ledger
     from advrisk.ledger.exchange.exporting import export_inputs, export_table
@@ -103,16 +104,35 @@ def export(
                 raise StudyError(f"{target}: --to-score writes inputs; let the name end in .npz")
             n = export_to_score(ledger.path.parent, ledger, path, model=model, arm=arm)
             said = f"{n} inputs to score written to {target}. Next: advrisk import SCORES.csv {folder}"
-        elif path.suffix == ".nc" or table == TENSOR:
-            said = f"{export_tensor(folder, path, model)} written to {target}"
+        elif path.suffix == ".nc" or table == _TENSOR:
+            said = f"{_export_tensor(folder, path, model)} written to {target}"
         elif path.suffix == ".npz":
             n = export_inputs(ledger.path.parent, ledger, path, model=model, arm=arm)
             said = f"{n} inputs written to {target}"
         else:
             said = f"{export_table(ledger, table, path)} rows written to {target}"
-    if table != TENSOR and not target.endswith(".nc"):  # which is of the samples that count
+    if table != _TENSOR and not target.endswith(".nc"):  # which is of the samples that count
         hint_at_rest(ledger)
     print(said)
+
+
+def _export_tensor(folder: str, target: Path, model: str | None) -> str:
+    """`advrisk export RUN risk.nc --model NAME`: what every answer of a model costs, under the study's losses.
+
+    Returns what it is."""
+    from advrisk.api import Run
+    from advrisk.assess.indicators.tensor_file import write_tensor
+
+    run = Run.open(folder)
+    if model is None:
+        names = ", ".join(row["model"] for row in run.models())
+        raise StudyError(f"a risk tensor is of one model; add --model NAME: {names}")
+    if target.suffix not in (".nc", ".parquet"):
+        raise StudyError(f"{target}: a risk tensor is written as .nc (NetCDF) or .parquet")
+    tensor = run.tensor(model)
+    write_tensor(tensor, target)
+    sizes = " × ".join(f"{size} {name}" for name, size in zip(tensor.data.dims, tensor.data.shape, strict=True))
+    return f"the risk tensor of {model} ({sizes})"
 
 
 @ledger_app.command("sql")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.protocol import finding_of
+from advrisk.cli.options import Output
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
@@ -29,9 +30,7 @@ def shown_part(
     return (lambda: {**told(), **about}), printed
 
 
-def show_finding(
-    run: "Run", name: str, found: Any, *, details: bool = False, out_csv: str | None = None, as_json: bool = False
-) -> None:
+def show_finding(run: "Run", name: str, found: Any, output: Output) -> None:
     """The answer to a built-in question, or several: rows to a file, records, or sections."""
 
     def show() -> None:
@@ -39,21 +38,15 @@ def show_finding(
         if not state.done:
             indented(Terminal(), unfinished_words(state.so_far), by=0)
         sections = finding_of(name, found).sections
-        print_sections(sections, details=details)
-        if not details and has_more(sections):
+        print_sections(sections, details=output.details)
+        if not output.details and has_more(sections):
             indented(Terminal(), "· --details shows every table and column.", by=0)
 
     if not isinstance(found, tuple):
-        show_result(found, *shown_part(run, found.as_dict, show), out_csv=out_csv, as_json=as_json)
+        show_result(found, *shown_part(run, found.as_dict, show), output)
         return
-    show_rows(
-        lambda: [row for one in found for row in one.rows()],
-        found[0].columns,
-        lambda: [one.as_dict() for one in found],
-        show,
-        out_csv=out_csv,
-        as_json=as_json,
-    )
+    rows = (row for one in found for row in one.rows())
+    show_rows(rows, found[0].columns, lambda: [one.as_dict() for one in found], show, output)
 
 
 def print_part(run: "Run") -> None:
@@ -63,29 +56,22 @@ def print_part(run: "Run") -> None:
 
 
 def show_result(
-    found: Tabular,
-    told: Callable[[], Mapping[str, Any]],
-    show: Callable[[], None],
-    *,
-    out_csv: str | None,
-    as_json: bool,
+    found: Tabular, told: Callable[[], Mapping[str, Any]], show: Callable[[], None], output: Output
 ) -> None:
     """Write the rows, if a file is named for them; print what is told as JSON, or show it."""
-    show_rows(found.rows, found.columns, told, show, out_csv=out_csv, as_json=as_json)
+    show_rows(() if output.out_csv is None else found.rows(), found.columns, told, show, output)
 
 
 def show_rows(
-    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    rows: Iterable[Mapping[str, Any]],
     columns: Iterable[str],
     told: Callable[[], object],
     show: Callable[[], None],
-    *,
-    out_csv: str | None,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """The same of rows that are no one result."""
-    if out_csv is not None:
-        with output_file(out_csv) as path:
-            n_lines = write_rows(rows(), columns, path)
-        print(f"{n_lines} lines written to {out_csv}", file=sys.stderr)
-    print(json_text(told())) if as_json else show()
+    if output.out_csv is not None:
+        with output_file(output.out_csv) as path:
+            n_lines = write_rows(rows, columns, path)
+        print(f"{n_lines} lines written to {output.out_csv}", file=sys.stderr)
+    print(json_text(told())) if output.as_json else show()

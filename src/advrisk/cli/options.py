@@ -1,7 +1,8 @@
 """Options that several verbs share, and what their values mean."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -91,6 +92,18 @@ MaxPasses = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Output:
+    """How an answer is printed: with every detail, as JSON, and with its rows in a file."""
+
+    details: bool = False
+    out_csv: str | None = None
+    as_json: bool = False
+
+
+OF_OUTPUT: Mapping[str, Any] = {"details": Details, "out_csv": OfCsv, "as_json": AsJson}
+
+
 def alarm_of(detectors: list[str] | None, threshold: float | None, false_alarms: float | None) -> dict[str, Any] | None:
     """A detector and when it raises an alarm, as a study has it."""
     if len(detectors or ()) > 1:
@@ -126,12 +139,12 @@ def sizes_of(written: list[str] | None) -> list[float] | None:
 
 
 # Options that restrict a run to a part of it, and ask for damage in another way than its study does.
-_OF_PART: Mapping[str, Any] = {
-    "model": OfModels,
+OF_PART: Mapping[str, Any] = {
+    "models": OfModels,
     "where": OfWhere,
     "norm": OfNorm,
-    "arm": OfArms,
-    "eps": OfEps,
+    "arms": OfArms,
+    "thresholds": OfEps,
     "evasion": OfEvasion,
     "detector": OfDetector,
     "threshold": OfThreshold,
@@ -141,44 +154,49 @@ _OF_PART: Mapping[str, Any] = {
 }
 
 
-def of_part(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def of_part(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function whose first argument is a run: it gets the options of a part, and that part.
 
-    The other arguments stay options of their own. The options named in `without` are left out.
+    The other arguments stay options of their own.
     """
-    names = [name for name in _OF_PART if name not in without]
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        @wraps(function)
-        def command(folder: str, **given: Any) -> None:
-            asked = {name: given.pop(name) for name in names}
-            function(_part(folder, **asked), **given)
+    @wraps(function)
+    def command(folder: str, **given: Any) -> None:
+        asked = {name: given.pop(name) for name in OF_PART}
+        function(open_part(folder, **asked), **given)
 
-        own = list(inspect.signature(function).parameters.values())[1:]
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        shared = [inspect.Parameter(name, keyword, annotation=_OF_PART[name], default=None) for name in names]
-        first = inspect.Parameter("folder", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFolder)
-        listed = [first, *shared, *(one.replace(kind=keyword) for one in own)]
-        command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in listed}
-        return command
-
-    return decorate
+    own = list(inspect.signature(function).parameters.values())[1:]
+    return with_options(command, [*(keyword(*one) for one in OF_PART.items()), *own])
 
 
-def _part(
+def with_options(command: Callable[..., None], options: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """The command with the signature that typer reads: a run, then these options."""
+    run = inspect.Parameter("folder", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFolder)
+    listed = [run, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options)]
+    command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in listed}
+    return command
+
+
+def keyword(name: str, option: Any) -> inspect.Parameter:
+    """An option that need not be given, under the name of the argument that it becomes."""
+    default = False if option in (AsJson, Details) else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=option, default=default)
+
+
+def open_part(
     folder: str,
     *,
-    arm: list[str] | None = None,
-    eps: list[str] | None = None,
-    model: list[str] | None = None,
+    models: list[str] | None = None,
     where: list[str] | None = None,
+    thresholds: list[str] | None = None,
     detector: list[str] | None = None,
     threshold: float | None = None,
     false_alarms: float | None = None,
     **asked: Any,
 ) -> "Run":
+    """A run, or that part of it, asked with what options say."""
     from advrisk.api import Run
 
-    asked |= {"arms": arm, "thresholds": sizes_of(eps), "detector": alarm_of(detector, threshold, false_alarms)}
-    return Run.open(folder).part(where=where).part(models=model).part(**asked)
+    asked |= {"thresholds": sizes_of(thresholds), "detector": alarm_of(detector, threshold, false_alarms)}
+    return Run.open(folder).part(where=where).part(models=models).part(**asked)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.cli import complain
 from advrisk.core.containment import Interrupted
-from advrisk.core.numbers import percent_text
+from advrisk.core.durations import rounded_text
+from advrisk.core.numbers import percent_text, short_text
 
 if TYPE_CHECKING:
     from advrisk.run.progress import Progress
@@ -99,29 +100,12 @@ def describe(progress: "Progress") -> str:
         parts.append(f"{progress.n_skipped} there already")
     if progress.elapsed_s:
         parts.append(f"{progress.n_rows / progress.elapsed_s:,.0f} samples/s")
-        parts.append(f"{short(progress.n_passes)} passes")
+        parts.append(f"{short_text(progress.n_passes)} passes")
     if progress.n_errors:
         parts.append(f"{progress.n_errors} error rows")
     if progress.eta_s is not None and not progress.finished:
-        parts.append(f"{duration(progress.eta_s)} left")
+        parts.append(f"{rounded_text(progress.eta_s)} left")
     return ", ".join(parts)
-
-
-def short(count: float) -> str:
-    """1234567 as 1.2M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= size:
-            return f"{count / size:.1f}{letter}"
-    return f"{count:.0f}"
-
-
-def duration(seconds: float) -> str:
-    """3725 as 1 h 02 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d} min"
 
 
 @contextlib.contextmanager

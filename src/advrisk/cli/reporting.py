@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-@of_part()
+@of_part
 def report(
     run: "Run",
     out: Annotated[

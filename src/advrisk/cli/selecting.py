@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from advrisk.api import Run
 
 
-@of_part()
+@of_part
 def select(
     run: "Run",
     scenario: Annotated[

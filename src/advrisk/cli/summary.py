@@ -8,36 +8,22 @@ from rich.console import Console
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.indicators.sections import risk_table
 from advrisk.assess.indicators.words import stated_results
-from advrisk.assess.protocol import Finding
-from advrisk.cli.damage import print_damage, print_headlines, print_risks
+from advrisk.cli.damage import print_damage, print_headlines
 from advrisk.cli.lines import print_part
+from advrisk.cli.show.questions import GATE, question_commands
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
 from advrisk.core.sections import Unanswered
-from advrisk.render.terminal import Terminal, indented
+from advrisk.render.terminal import Terminal, indented, print_sections
 from advrisk.report.records import headlines
-from advrisk.study.registered import title_of
+from advrisk.study.registered import traits_of
 
 if TYPE_CHECKING:
     from advrisk.api import Run
     from advrisk.report import Findings
 
-# A question, the command that shows it, and what that prints.
-_COMMANDS = (
-    ("damage", "show damage", "also with a detector, or a cost"),
-    ("convergence", "show convergence", "how the numbers settle"),
-    ("attacks", "show attacks", "which attacks earn their passes"),
-    ("detection", "show detection", "detectors against all attacks"),
-    ("indicators", "show indicators", "risk in each scenario"),
-    ("failures", "show failures", "the inputs that fail"),
-    ("survival", "show survival", "how long each model survives"),
-    ("search", "show search", "settings that searches tried"),
-    ("certificate", "show certificate", "what is certified"),
-    ("gate", "gate", "each requirement"),
-)
-# Which of the options of a part a command has; those not listed have all.
-_TAKEN = {"show failures": ("--where",), "show search": ("--model",), "gate": ()}
 Options = Mapping[str, Sequence[str]]  # what restricts a summary to a part of its run, by option
 
 
@@ -63,8 +49,7 @@ def print_summary(run: "Run", found: "Findings", folder: str, part: Options) -> 
         print_part(run)
         print_headlines(console, said)
         indicators = found.result(IndicatorAssessment)
-        for result in stated_results(indicators) if indicators else ():
-            print_risks(console, result)
+        print_sections(map(risk_table, stated_results(indicators) if indicators else ()), console)
     for question, why in _unanswered(found):
         if why.rstrip(".") not in " ".join(said):
             indented(console, f"· No answer on {question}: {why}", by=0)
@@ -82,14 +67,26 @@ def _print_commands(console: Console, commands: Mapping[str, str]) -> None:
 
 def _commands(found: "Findings", folder: str, part: Options) -> Iterator[tuple[str, str]]:
     """Each command with the options that restrict this summary, and what it prints."""
-    there = {one.name for one in found.answered}
-    built_in = (row for row in _COMMANDS if row[0] in there)
-    answered = (name for name, one in found.brought.items() if isinstance(one, Finding))
-    registered = [(name, f"show {name}", title_of(name).lower()) for name in answered]
-    for _, command, what in (*built_in, *registered, ("", "report", "everything, in one HTML file")):
-        given = [(option, value) for option in _TAKEN.get(command, tuple(part)) for value in part[option]]
-        words = ["advrisk", *command.split(), folder, *(word for pair in given for word in pair)]
-        yield shlex.join(words), what
+    answered, built_in = [one.name for one in found.answered], question_commands()
+    for name in dict.fromkeys([*(name for name in built_in if name in answered), *answered]):
+        command, traits = [name] if name == GATE else ["show", name], traits_of(name)
+        yield _line(command, folder, _taken(name, part)), traits.brief or traits.title.lower()
+    yield _line(["report"], folder, part), "everything, in one HTML file"
+
+
+def _taken(name: str, part: Options) -> Options:
+    """Those of the options that the command of a question has, and has as many of."""
+    if name not in question_commands():
+        return {} if name == GATE else part
+    taken = {option for one in question_commands()[name].params for option in one.opts}
+    if "model" in traits_of(name).accepts.model_fields and len(part["--model"]) > 1:
+        taken.remove("--model")
+    return {option: values for option, values in part.items() if option in taken}
+
+
+def _line(command: Sequence[str], folder: str, options: Options) -> str:
+    given = (word for option, values in options.items() for value in values for word in (option, value))
+    return shlex.join(["advrisk", *command, folder, *given])
 
 
 def _unanswered(found: "Findings") -> Iterator[tuple[str, str]]:

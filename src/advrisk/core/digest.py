@@ -2,10 +2,10 @@
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def digest(content: Any) -> str:
@@ -23,8 +23,10 @@ def digest_bytes(*blocks: bytes) -> str:
     return hasher.hexdigest()
 
 
-def digest_array(array: npt.NDArray[Any]) -> str:
+def digest_array(array: "npt.NDArray[Any]") -> str:
     """Name an array by its type, shape and bytes (little-endian, whatever the machine)."""
+    import numpy as np
+
     plain = np.ascontiguousarray(array)
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
     return digest_bytes(plain.dtype.str.encode(), str(plain.shape).encode(), plain.tobytes())

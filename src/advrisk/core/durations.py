@@ -35,6 +35,15 @@ def duration_text(seconds: float) -> str:
     return "".join(f"{number}{unit}" for number, unit in parts if number)
 
 
+def rounded_text(seconds: float) -> str:
+    """3725 as 1 h 02 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d} min"
+
+
 def _hint(value: object) -> str:
     number = str(value).strip()
     return f"; write {number}m for minutes" if re.fullmatch(_NUMBER, number) else ""

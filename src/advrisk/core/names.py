@@ -5,6 +5,9 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _NAMES = 3  # of a long list that are written out
 
@@ -63,6 +66,11 @@ def few(sentences: Sequence[str], more: str, *, most: int = 4) -> list[str]:
     if len(sentences) <= most:
         return list(sentences)
     return [*sentences[:most], f"{len(sentences) - most} {more}"]
+
+
+def one_or_many(given: str | T) -> list[str] | T:
+    """A list of one, where a single name was given; anything else as it is."""
+    return [given] if isinstance(given, str) else given
 
 
 def counted(n: int, noun: str) -> str:

@@ -43,6 +43,14 @@ def percent_text(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def short_text(count: float) -> str:
+    """1234567 as 1.2M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f}{letter}"
+    return f"{count:.0f}"
+
+
 def level_text(level: float) -> str:
     """`95 %`, `99.43 %`: how sure something is, in the one form of every sentence; never rounded up to certainty."""
     for digits in range(4, 18):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from advrisk.core.errors import RiskError, StudyError
-from advrisk.core.names import counted, did_you_mean, nearest
+from advrisk.core.names import counted, did_you_mean, nearest, one_or_many
 from advrisk.ledger.ledger import Ledger
 
 AnyWhere = str | Sequence[str] | Mapping[str, Any]  # `class=3,site=a`, several of these, or {"class": 3, "site": "a"}
@@ -70,7 +70,7 @@ def restricted(
 
     What names every model, or leaves no sample out, restricts nothing.
     """
-    chosen = None if models is None else _chosen_models(ledger, [models] if isinstance(models, str) else models)
+    chosen = None if models is None else _chosen_models(ledger, one_or_many(models))
     asked = {} if where is None else parse_where(where)
     samples, n_all = (None, 0) if not asked else _chosen_samples(ledger, asked)
     known = _models(ledger)
@@ -98,7 +98,7 @@ def _pairs(given: AnyWhere) -> Iterable[tuple[str, str]]:
             several = values if isinstance(values, Sequence | set) and not isinstance(values, str) else [values]
             yield from ((str(name), str(value)) for value in several)
         return
-    for text in [given] if isinstance(given, str) else given:
+    for text in one_or_many(given):
         name = ""
         for part in text.split(","):
             before, sign, value = part.partition("=")

@@ -9,6 +9,7 @@ from advrisk.assess.survival.covariates import CLASS
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError
 from advrisk.core.extent import Extent
+from advrisk.core.names import one_or_many
 from advrisk.core.seeds import look_key
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
@@ -151,7 +152,7 @@ def _layers(one: ConfiguredDetector) -> Callable[[Model], object]:
     given = one.params.get("layers") or one.params.get("layer")
     if not given:
         return hidden_layers
-    return partial(named_layers, names=[given] if isinstance(given, str) else given)
+    return partial(named_layers, names=one_or_many(given))
 
 
 def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> list[ModelCard]:

@@ -8,7 +8,7 @@ from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
 from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Shown, Size, Sizes, Strict
 
-_ARMS = Field(description="Count this arm only; * is allowed.")
+ArmNames = Annotated[Names | None, Field(description="Count this arm only; * is allowed."), Shown("--arm", "ARM")]
 AVERAGE = "average"  # the evasion curve that the compared models make themselves
 
 
@@ -113,7 +113,7 @@ class DetectionSpec(Strict):
     `false_alarms` is the share of clean inputs above the threshold at which it is asked which arm gets past.
     """
 
-    arms: Annotated[Names | None, _ARMS, Shown("--arm", "ARM")] = None
+    arms: ArmNames = None
     tpr: Annotated[Number, Field(gt=0, le=1, description="The share of attacks to detect.")] = 0.95
     false_alarms: Annotated[Number, Field(ge=0, lt=1)] = 0.05
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
@@ -129,7 +129,7 @@ class IndicatorSpec(Strict):
 class FailuresSpec(Strict):
     """How many of the samples that a branch hurts most are listed; fewer, unless it is said, on the page."""
 
-    samples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 12
+    samples: Annotated[int, Field(strict=True, ge=1, le=1000, description="Samples to list per branch.")] = 12
 
 
 class HardwareSpec(Strict):
@@ -191,7 +191,7 @@ class SurvivalSpec(Strict):
         Field(description="The law of durations; auto is the one that explains unseen samples best."),
     ] = "auto"
     norm: Annotated[Norm | None, Field(description="The norm in which distances count.")] = None
-    arms: Annotated[Names | None, _ARMS, Shown("--arm", "ARM")] = None
+    arms: ArmNames = None
     level: Annotated[Number, Field(gt=0, lt=1, description="The level of intervals.")] = 0.95
     until: Annotated[
         Annotated[Number, Field(gt=0)] | None, Field(description="Take means up to this many passes or seconds.")
@@ -250,7 +250,7 @@ class CertificateSpec(Strict):
 
     alpha: Annotated[Share, Field(description="The risk to certify, between 0 and 1.")] = 0.1
     zeta: Annotated[Share, Field(description="How often the procedure may certify wrongly.")] = 0.05
-    arms: Annotated[Names | None, _ARMS, Shown("--arm", "ARM")] = None
+    arms: ArmNames = None
     method: Annotated[Literal["exact", "hoeffding-bentkus", "betting"], Field(description="The bound on the risk.")] = (
         "exact"
     )

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from advrisk.study.assess import (
+    ArmNames,
     CertificateSpec,
     DetectionSpec,
     FailuresSpec,
@@ -14,7 +15,7 @@ from advrisk.study.assess import (
 )
 from advrisk.study.fields import Names, Shown
 
-_MODELS = Field(description="Count this model only.")
+ModelNames = Annotated[Names | None, Field(description="Count this model only."), Shown("--model", "MODEL")]
 
 
 class DetectionOptions(DetectionSpec):
@@ -23,19 +24,19 @@ class DetectionOptions(DetectionSpec):
     detectors: Annotated[
         Names | None, Field(description="Show this detector only."), Shown("--detector", "DETECTOR")
     ] = None
-    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
+    models: ModelNames = None
     threshold: float | dict[str, float] | None = None
 
 
 class IndicatorOptions(IndicatorSpec):
     """Other scenarios, losses and weights than those of the study."""
 
+    scenario: Annotated[Names | None, Field(description="Show this scenario only."), Shown(metavar="SCENARIO")] = None
     scenarios: Any = None  # trees by name, `Scenario`s, or a file
-    scenario: Names | None = None
     losses: Any = None  # names, mappings as in a study, or functions of the answers
     what_if: dict[str, Any] | None = None
-    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
-    arms: Names | None = None
+    arms: ArmNames = None
+    models: ModelNames = None
 
 
 class FailuresOptions(FailuresSpec):
@@ -50,13 +51,13 @@ class FailuresOptions(FailuresSpec):
 class SurvivalOptions(SurvivalSpec):
     """Only some models."""
 
-    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
+    models: ModelNames = None
 
 
 class CertificateOptions(CertificateSpec):
     """Only some models; all of the run share zeta."""
 
-    models: Annotated[Names | None, _MODELS, Shown("--model", "MODEL")] = None
+    models: ModelNames = None
 
 
 class GateOptions(GateSpec):

@@ -36,6 +36,7 @@ class AssessmentTraits:
 
     `quantities` names every number of its answers, and what requirements may use: `leak` for `leak.MODEL <= 5 %`. The
     answer gives an estimate for each model under `leak.MODEL`, or under `leak` for a quantity of the whole run.
+    `help` is a line of 80 columns, by default the first of the class's docstring.
     """
 
     title: str
@@ -44,6 +45,8 @@ class AssessmentTraits:
     use_when: str = ""
     options: type[Strict] | None = None  # what can be asked of a finished run, where that is more than a study says
     follows: tuple[str, ...] = ()  # options of a part of a run (`run.part(norm=…)`) that it takes over
+    help: str = ""  # what `advrisk show NAME` does
+    brief: str = ""  # what is shown, in a few words; by default the title
 
     @property
     def required(self) -> dict[str, Quantity]:

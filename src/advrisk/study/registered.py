@@ -117,33 +117,88 @@ _OF_CALIBRATION = {
 }
 
 BUILT_IN: Mapping[str, AssessmentTraits] = {
-    "gate": AssessmentTraits("Gate", GateSpec, _OF_RUN, options=GateOptions, follows=("evasion", "cost")),
-    "damage": AssessmentTraits("Damage", DamageSpec, _OF_DAMAGE),
-    "convergence": AssessmentTraits("Are there enough samples", ConvergenceSpec),
+    "gate": AssessmentTraits(
+        "Gate", GateSpec, _OF_RUN, options=GateOptions, follows=("evasion", "cost"), brief="each requirement"
+    ),
+    "damage": AssessmentTraits(
+        "Damage",
+        DamageSpec,
+        _OF_DAMAGE,
+        help="Compare models by damage: successful, undetected attacks.",
+        brief="also with a detector, or a cost",
+    ),
+    "convergence": AssessmentTraits(
+        "Are there enough samples",
+        ConvergenceSpec,
+        help="Show how damage settles as samples are added.",
+        brief="how the numbers settle",
+    ),
     "detection": AssessmentTraits(
-        "Detectors", DetectionSpec, _OF_DETECTION, options=DetectionOptions, follows=("arms",)
+        "Detectors",
+        DetectionSpec,
+        _OF_DETECTION,
+        options=DetectionOptions,
+        follows=("arms",),
+        help="Evaluate detectors against all attacks at once.",
+        brief="detectors against all attacks",
     ),
     "indicators": AssessmentTraits(
-        "Risk in your deployment", IndicatorSpec, _OF_INDICATORS, options=IndicatorOptions, follows=("arms",)
+        "Risk in your deployment",
+        IndicatorSpec,
+        _OF_INDICATORS,
+        options=IndicatorOptions,
+        follows=("arms",),
+        help="Show the risk in each scenario, and what drives it.",
+        brief="risk in each scenario",
     ),
-    "failures": AssessmentTraits("Failure modes", FailuresSpec, options=FailuresOptions),
+    "failures": AssessmentTraits(
+        "Failure modes",
+        FailuresSpec,
+        options=FailuresOptions,
+        help="List the inputs that fail where a scenario hurts most.",
+        brief="the inputs that fail",
+    ),
     "survival": AssessmentTraits(
-        "How long it survives", SurvivalSpec, _OF_SURVIVAL, options=SurvivalOptions, follows=("norm", "arms")
+        "How long it survives",
+        SurvivalSpec,
+        _OF_SURVIVAL,
+        options=SurvivalOptions,
+        follows=("norm", "arms"),
+        help="Show how long models survive, and what breaking them costs.",
+        brief="how long each model survives",
     ),
-    "search": AssessmentTraits("Searches for the worst settings", SearchesSpec),
+    "search": AssessmentTraits(
+        "Searches for the worst settings",
+        SearchesSpec,
+        help="List the settings that each search tried, the worst first.",
+        brief="settings that searches tried",
+    ),
     "certificate": AssessmentTraits(
-        "Certificates", CertificateSpec, _OF_CERTIFICATE | _OF_CALIBRATION, options=CertificateOptions
+        "Certificates",
+        CertificateSpec,
+        _OF_CERTIFICATE | _OF_CALIBRATION,
+        options=CertificateOptions,
+        help="Say what is certified: attacks break at most alpha of inputs.",
+        brief="what is certified",
     ),
-    "attacks": AssessmentTraits("Which attacks earn their passes", AttacksSpec, follows=("norm", "arms")),
+    "attacks": AssessmentTraits(
+        "Which attacks earn their passes",
+        AttacksSpec,
+        follows=("norm", "arms"),
+        help="Rank attacks by how close they come, and name those to drop.",
+    ),
 }
 assessments = Assessments("assessments", BUILT_IN)
 
 
+def traits_of(name: str) -> AssessmentTraits:
+    """What an assessment says of itself; packages are loaded only for one that is not built in."""
+    return assessments.built_in[name] if name in assessments.built_in else assessments.get(name).traits
+
+
 def title_of(name: str) -> str:
     """The title of an assessment; its name where no installed package brings it."""
-    if name in assessments.built_in:
-        return assessments.built_in[name].title
-    return assessments.get(name).traits.title if name in assessments else name
+    return traits_of(name).title if name in assessments else name
 
 
 def built_in_quantities() -> dict[str, Quantity]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import StudyError
-from advrisk.core.names import did_you_mean, nearest
+from advrisk.core.names import did_you_mean, nearest, one_or_many
 from advrisk.study.gate import EVERY, Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, expanded
 from advrisk.study.registered import CERTIFIED, built_in_quantities
@@ -83,7 +83,7 @@ def _without_margin(word: str) -> str:
 
 def parse_targets(given: Sequence[str] | str | None) -> tuple[StoppingTarget, ...]:
     """Read targets, each once: who says the same twice is to look once. None means none."""
-    texts = [] if given is None else [given] if isinstance(given, str) else given
+    texts = [] if given is None else one_or_many(given)
     if not isinstance(texts, Sequence):
         raise StudyError(f"`target` is text, or a list of texts: {_EXAMPLE}; found {given!r}")
     return tuple(dict.fromkeys(parse_target(text) for text in texts))

@@ -6,7 +6,8 @@ from typing import Any
 from rich.console import Console
 
 from advrisk.assess.status import Status
-from advrisk.assess.status_sections import status_sections
+from advrisk.assess.status_sections import arm_table, model_table, status_sections
+from advrisk.core.values import value_text
 from advrisk.render.terminal import print_sections
 
 EVIL = "[red]<b>\x1b[31m"
@@ -78,3 +79,17 @@ def _flagged(flag: str, arm: str, *, n_flagged: int, share: float | None) -> dic
 def _status(**changes: Any) -> Status:
     held = {"n_cells": 12, "outcomes": {}, "flags": {}, "messages": {}, "n_passes": 1_000_000, "n_imported": 0}
     return Status("signs", 1, 0, 12, 9, n_cells_expected=12, **held | changes)
+
+
+def test_arms_and_models_are_tables_with_units() -> None:
+    row = {"arm": "pgd", "model": "plain", "share": 1 / 3, "kind": "attack", "origin": "study", "n": 24, "errors": 0}
+    table = arm_table([row | {"passes": 836.79}, row | {"share": None, "passes": None}])
+    texts = [[value_text(*pair) for pair in zip(one, table.columns, strict=True)] for one in table.rows]
+    assert texts[0] == ["pgd", "plain", "33.3 %", "attack", "study", "24", "0", "837"]
+    assert [texts[1][2], texts[1][-1]] == ["–", "–"]
+    about = {"model": "noisy", "digest": "cb24", "capability": "gradients", "n_classes": 10, "random": False}
+    about |= {"input_shape": [1, 28, 28], "train_s": 30.0771, "train_samples": 9, "tags": '{"sigma": 0.5}'}
+    table = model_table([about | {"train_process_s": None, "train_cost": None}])
+    assert "train_cost" not in [column.name for column in table.columns], "nobody knows it"
+    shown = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
+    assert shown == about | {"input_shape": "[1, 28, 28]"}

@@ -1,5 +1,6 @@
 """Options that several commands share: each reaches the part of the run that a command is about."""
 
+import inspect
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 import advrisk.api
-from advrisk.cli.options import AsJson, of_part
+from advrisk.cli.options import OF_PART, AsJson, of_part
 
 GIVEN = (
     *("--norm", "l2", "--arm", "pgd*", "--arm", "fgsm*", "--eps", "8/255", "--evasion", "curve.json", "--cost", "3"),
@@ -43,10 +44,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Call a command made of a function, and return what it was handed."""
     monkeypatch.setattr(advrisk.api, "Run", type("Run", (), {"open": Opened}))
 
-    def call(*words: str, without: tuple[str, ...] = ()) -> Any:
+    def call(*words: str) -> Any:
         handed: list[Any] = []
 
-        @of_part(*without)
+        @of_part
         def show(run: Opened, as_json: AsJson = False) -> None:
             handed.extend((run, as_json))
 
@@ -69,7 +70,7 @@ def test_what_is_not_given_is_the_studys(asked: Any) -> None:
     assert as_json is False
 
 
-def test_a_command_can_do_without_some(asked: Any) -> None:
-    assert "No such option" in asked("runs/signs", "--cost", "3", without=("cost",))
-    run, _ = asked("runs/signs", "--norm", "l2", without=("cost",))
-    assert run.asked["norm"] == "l2"
+def test_a_part_of_a_run_takes_every_option_as_an_argument() -> None:
+    taken = inspect.signature(advrisk.api.Run.part).parameters
+    assert OF_PART.keys() - {"threshold", "false_alarms"} == taken.keys() - {"self"}, "those two are of the detector"
+    assert {one.default for name, one in taken.items() if name != "self"} == {None}

@@ -11,6 +11,7 @@ import pytest
 from advrisk.assess.context import Context
 from advrisk.assess.search import question
 from advrisk.cli.lines import show_finding
+from advrisk.cli.options import Output
 from advrisk.core.errors import RiskError
 from advrisk.ledger.searches import SearchRecord, Trial
 from advrisk.ledger.views import ALL
@@ -29,7 +30,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *found: SearchRecord, study: Any = No
 
 
 def test_the_worst_settings_come_first(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    show_finding(RUN, "search", (ONE,), out_csv=str(tmp_path / "all.csv"))
+    show_finding(RUN, "search", (ONE,), Output(out_csv=str(tmp_path / "all.csv")))
     shown = capsys.readouterr().out
     assert "nes-linf-1 over x against plain" in shown
     assert shown.index("x 0.75") < shown.index("x 0.25")
@@ -37,7 +38,7 @@ def test_the_worst_settings_come_first(capsys: pytest.CaptureFixture[str], tmp_p
 
 
 def test_machines_get_every_trial(capsys: pytest.CaptureFixture[str]) -> None:
-    show_finding(RUN, "search", (ONE,), as_json=True)
+    show_finding(RUN, "search", (ONE,), Output(as_json=True))
     (found,) = json.loads(capsys.readouterr().out)
     assert [trial["failures"] for trial in found["trials"]] == [0, 1, 2, 3]
     assert found["label"] == ONE.label
@@ -59,7 +60,7 @@ def test_what_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_details_show_each_of_several_searches(capsys: pytest.CaptureFixture[str]) -> None:
     both = (ONE, replace(ONE, model="hard"))
-    show_finding(RUN, "search", both)
+    show_finding(RUN, "search", both, Output())
     assert "x 0.25" not in capsys.readouterr().out
-    show_finding(RUN, "search", both, details=True)
+    show_finding(RUN, "search", both, Output(details=True))
     assert "x 0.25" in capsys.readouterr().out

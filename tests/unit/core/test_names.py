@@ -2,7 +2,7 @@
 
 import pytest
 
-from advrisk.core.names import did_you_mean, few, nearest
+from advrisk.core.names import did_you_mean, few, nearest, one_or_many
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,9 @@ def test_the_nearest_name_is_none_where_none_is_near() -> None:
 def test_of_many_sentences_the_first_are_said_and_how_many_more_there_are() -> None:
     assert few(["a.", "b."], "more.", most=2) == ["a.", "b."]
     assert few(["a.", "b.", "c."], "more is open.", most=2) == ["a.", "b.", "1 more is open."]
+
+
+def test_a_name_alone_is_a_list_of_it_and_not_its_letters() -> None:
+    assert one_or_many("pgd") == ["pgd"]
+    assert one_or_many(("pgd", "bim")) == ("pgd", "bim")
+    assert one_or_many(None) is None

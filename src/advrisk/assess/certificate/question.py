@@ -13,6 +13,7 @@ from advrisk.assess.context import Context
 from advrisk.assess.protocol import Assessment
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import NamedEstimate
+from advrisk.core.names import one_or_many
 from advrisk.core.sections import Section
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import asked_question, refuse_lost
@@ -37,7 +38,7 @@ class Certificate(Assessment):
         own = {name: value for name, value in given.items() if name not in _OF_RUN}
         asked_certificate(_stated_certificate(context.study), own)
         models = given.get("models")
-        return {**given, "models": [models] if isinstance(models, str) else models}
+        return {**given, "models": one_or_many(models)}
 
     def assess(self, context: Context, given: Mapping[str, Any]) -> CertificateAssessment:
         """Of the models that are asked about, or those of the part; all of the run share zeta."""

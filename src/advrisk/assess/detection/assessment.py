@@ -13,7 +13,7 @@ from advrisk.assess.detection.reading import Attacked, chosen_arms, n_unscored, 
 from advrisk.assess.detection.rows import COLUMNS, table_rows
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.core.names import counted, did_you_mean
+from advrisk.core.names import counted, did_you_mean, one_or_many
 from advrisk.core.plain import plain
 from advrisk.core.tables import Columns, Tabular
 from advrisk.core.tables import Row as TableRow
@@ -138,11 +138,11 @@ def assess_detection(
     check_rates(tpr=tpr, level=level, resamples=resamples)
     settings = Settings(tpr, level, resamples, seed)
     limit = DEFAULT_THRESHOLD if threshold is None else threshold
-    names, models = _named(ledger, _listed(detectors)), _listed(models)
+    names, models = _named(ledger, one_or_many(detectors)), one_or_many(models)
     tables: list[DetectorTable] = []
     pairs, left_out, notes, unscored = {}, {}, list[str](), list[str]()
     uncalibrated: dict[str, list[str]] = {}
-    for model, chosen in chosen_arms(ledger, _listed(arms), models).items():
+    for model, chosen in chosen_arms(ledger, one_or_many(arms), models).items():
         found = read_attacked(ledger, model, chosen)
         scores = {name: read_scores(ledger, name, found) for name in names}
         whole = {name: scored for name, scored in scores.items() if not n_unscored(scored)}
@@ -192,11 +192,6 @@ def _named(ledger: Ledger, detectors: Sequence[str] | None) -> list[str]:
     if not latest:
         raise RiskError("no detector has scored this run; name one under `detectors` in the study and run it again")
     return list(latest.values())
-
-
-def _listed(names: Sequence[str] | str | None) -> Sequence[str] | None:
-    """One name means a list of it, and not its letters."""
-    return [names] if isinstance(names, str) else names
 
 
 def _on_unscored(ledger: Ledger, detector: str, scored: Scored, found: Attacked) -> str:

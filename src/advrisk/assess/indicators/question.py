@@ -11,6 +11,7 @@ from advrisk.assess.indicators.sections import quantities, sections
 from advrisk.assess.protocol import Assessment
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import NamedEstimate
+from advrisk.core.names import one_or_many
 from advrisk.core.sections import Section
 from advrisk.core.seeds import key
 from advrisk.risk.indicators import MissingArmsError
@@ -62,7 +63,7 @@ class Indicators(Assessment):
 def stated_losses(study: StudySpec | None, given: Sequence[object] | None = None) -> Sequence[object]:
     """Those given, or those of the study; a name alone is one loss."""
     if given is not None:
-        return [given] if isinstance(given, str) else given
+        return one_or_many(given)
     return study.loss_entries() if study else ()
 
 

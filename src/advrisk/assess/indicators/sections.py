@@ -87,6 +87,16 @@ def sections(found: IndicatorAssessment, models: Sequence[str] = ()) -> Iterator
         yield Group("Robustness numbers beside it", tuple(_beside(found)))
 
 
+def risk_table(result: ScenarioResult) -> Table:
+    """The models under one scenario, the least risk first."""
+    rows = tuple(
+        (one.model, loss_interval(one.risk, result.bounds), short_verdict(result.branches[""], one.model))
+        for one in result.models
+    )
+    columns = (Column("model"), Column(f"risk ({result.loss})"), Column("verdict"))
+    return Table(f"Risk in the scenario {result.scenario.name}", columns, rows)
+
+
 def quantities(found: IndicatorAssessment) -> Iterator[NamedEstimate]:
     """The risk of every model, given every branch and for every stratum, their differences, and stored measures."""
     for result in found.results:

@@ -32,11 +32,7 @@ class Searches(Assessment):
             )
         if not found:
             return Unanswered("this run holds no search", "add a section `search` to the study and run it again")
-        known = {one.model for one in found}
-        for model in spec.models or ():
-            if model not in known:
-                raise RiskError(f"no search was made against a model called {model!r}; {did_you_mean(model, known)}")
-        return tuple(one for one in found if spec.models is None or one.model in spec.models)
+        return tuple(searches_of(found, spec.models))
 
     def asked(self, context: Context) -> Mapping[str, Any] | None:
         """Where a search was written down."""
@@ -45,3 +41,12 @@ class Searches(Assessment):
     def sections(self, result: Sequence[SearchRecord], models: Sequence[str]) -> Iterable[Section]:
         """What the searches came to; of several, each one by itself is folded away."""
         return sections(result, models)
+
+
+def searches_of(found: Sequence[SearchRecord], models: Sequence[str] | None) -> list[SearchRecord]:
+    """Those against these models, or all."""
+    known = {one.model for one in found}
+    for model in models or ():
+        if model not in known:
+            raise RiskError(f"no search was made against a model called {model!r}; {did_you_mean(model, known)}")
+    return [one for one in found if models is None or one.model in models]

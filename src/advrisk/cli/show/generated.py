@@ -1,9 +1,9 @@
-"""`advrisk show NAME` of an assessment, built in or brought by a package: its options are the fields of its spec."""
+"""`advrisk show NAME` of an assessment: its options are the fields of its spec."""
 
 import inspect
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -11,140 +11,87 @@ import typer
 import yaml
 from pydantic.fields import FieldInfo
 
-from advrisk.cli.options import AsJson, Details, OfCsv, OfModels, OfWhere, RunFolder
+from advrisk.cli.options import OF_OUTPUT, OfModels, OfWhere, Output, keyword, with_options
 from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
-from advrisk.study.fields import Shown, Strict
+from advrisk.study.fields import Shown
 
 OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: 0.95).")]
 _PLAIN = (bool, int, float, str)
-_FLAGS = (AsJson, Details)
-_SHARED: Mapping[str, Any] = {
-    "model": OfModels,
-    "where": OfWhere,
-    "level": OfLevel,
-    "details": Details,
-    "out_csv": OfCsv,
-    "as_json": AsJson,
-}
+_SHARED: Mapping[str, Any] = {"model": OfModels, "where": OfWhere, "level": OfLevel}  # by those that packages bring
 
 
-def registered_commands() -> dict[str, Any]:
-    """A command for each registered assessment, by its name."""
-    return {part.name: made_command(part.name, _function(part), _help(part)) for part in assessments.brought()}
+def brought_commands() -> dict[str, Any]:
+    """A command for each assessment that a package brings, by its name."""
+    return {
+        part.name: made_command(part.name, _brought(part), part.traits.help or part.summary)
+        for part in assessments.brought()
+    }
 
 
-def made_command(name: str, function: Callable[..., None], words: str | None = None) -> Any:
-    """A function as a command; its help is its docstring, unless other words are given."""
+def made_command(name: str, function: Callable[..., None], summary: str, more: str = "", example: str = "") -> Any:
+    """A function as a command, with a help of its summary, more paragraphs, and an example's further words."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(name, help=words)(function)
+    shown = f"Example: {' '.join(filter(None, ['advrisk show', name, 'runs/signs', example]))}"
+    app.command(name, help="\n\n".join(filter(None, [summary, more, shown])))(function)
     return typer.main.get_command(app)
 
 
-def _help(part: Part[AssessmentTraits]) -> str:
-    return f"{part.summary}\n\nExample: advrisk show {part.name} runs/signs"
+def _brought(part: Part[AssessmentTraits]) -> Callable[..., None]:
+    """What the command of a package's assessment calls."""
 
-
-def _function(part: Part[AssessmentTraits]) -> Callable[..., None]:
-    """What the command calls, with the signature that typer reads its options from."""
-
-    def show(folder: str, **given: Any) -> None:
-        shared = {name: given.pop(name) for name in _SHARED}
-        show_registered(part.name, folder, read_options(part.traits.accepts, given), **shared)
-
-    return with_options(show, part.traits, shared=_SHARED)
-
-
-def with_options(
-    command: Callable[..., None], traits: AssessmentTraits, *, shared: Mapping[str, Any], without: tuple[str, ...] = ()
-) -> Callable[..., None]:
-    """The command with the signature that typer reads: a run, what can be asked, and options that are shared."""
-    run = inspect.Parameter("folder", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFolder)
-    fields = {name: field for name, field in traits.accepts.model_fields.items() if name not in without}
-    stated = traits.spec.model_fields
-    own = [_keyword(name, _option(name, field, in_study=name in stated)) for name, field in fields.items()]
-    listed = [run, *own, *(_keyword(name, option) for name, option in shared.items())]
-    command.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in listed}
-    return command
-
-
-def _keyword(name: str, option: Any) -> inspect.Parameter:
-    default = False if option in _FLAGS else None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=option, default=default)
-
-
-def question_command(
-    name: str,
-    words: str,
-    *,
-    where: bool = False,
-    by_hand: Mapping[str, tuple[Any, Callable[[Any], Any]]] | None = None,
-    without: tuple[str, ...] = (),
-) -> Callable[..., None]:
-    """`advrisk show NAME` of a built-in question: its options are the fields of its spec.
-
-    `by_hand` has fields that are written in another way than their type says: the option, and what reads it.
-    """
-    traits, by_hand = assessments.built_in[name], by_hand or {}
-    shared = {field: option for field, (option, _) in by_hand.items()} | ({"where": OfWhere} if where else {})
-
-    def show(folder: str, *, details: bool, out_csv: str | None, as_json: bool, **given: Any) -> None:
+    def show(
+        folder: str,
+        *,
+        model: list[str] | None,
+        where: list[str] | None,
+        level: float | None,
+        details: bool,
+        out_csv: str | None,
+        as_json: bool,
+        **given: Any,
+    ) -> None:
         from advrisk.api import Run
-        from advrisk.cli.lines import show_finding
+        from advrisk.cli.lines import show_result, shown_part
+        from advrisk.render.terminal import print_sections
+        from advrisk.report.records import finding_record
 
-        run = Run.open(folder).part(where=given.pop("where", None))
-        options = {field: read(given.pop(field)) for field, (_, read) in by_hand.items()}
-        found = run.context.result(name, **read_options(traits.accepts, given), **options)
-        show_finding(run, name, found, details=details, out_csv=out_csv, as_json=as_json)
+        run = Run.open(folder).part(models=model, where=where)
+        found = run.assess(part.name, level=level, **read_options(part.traits, given))
+        shown = shown_part(run, lambda: finding_record(found), lambda: print_sections(found.sections, details=details))
+        show_result(found, *shown, Output(details, out_csv, as_json))
 
-    show.__doc__ = words
-    last = {"details": Details, "out_csv": OfCsv, "as_json": AsJson}
-    return with_options(show, traits, shared=shared | last, without=(*without, *by_hand))
+    shared = (keyword(*one) for one in {**_SHARED, **OF_OUTPUT}.items())
+    return with_options(show, [*field_options(part.traits), *shared])
 
 
-def read_options(spec: type[Strict], given: Mapping[str, Any]) -> dict[str, Any]:
+def field_options(traits: AssessmentTraits) -> Iterator[inspect.Parameter]:
+    """An option for each field of what can be asked."""
+    stated = traits.spec.model_fields
+    for name, field in traits.accepts.model_fields.items():
+        yield keyword(name, _option(name, field, in_study=name in stated))
+
+
+def read_options(traits: AssessmentTraits, given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of options as the fields of a spec take them; those that were not given are left out."""
-    fields = spec.model_fields
+    fields = traits.accepts.model_fields
     return {name: _read(name, value, fields[name]) for name, value in given.items() if value is not None}
-
-
-def show_registered(
-    name: str,
-    folder: str,
-    options: Mapping[str, Any],
-    *,
-    model: list[str] | None,
-    where: list[str] | None,
-    level: float | None,
-    details: bool,
-    out_csv: str | None,
-    as_json: bool,
-) -> None:
-    """`advrisk show NAME RUN`."""
-    from advrisk.api import Run
-    from advrisk.cli.lines import show_result, shown_part
-    from advrisk.render.terminal import print_sections
-    from advrisk.report.records import finding_record
-
-    part = Run.open(folder).part(models=model, where=where)
-    found = part.assess(name, level=level, **options)
-    shown = shown_part(part, lambda: finding_record(found), lambda: print_sections(found.sections, details=details))
-    show_result(found, *shown, out_csv=out_csv, as_json=as_json)
 
 
 def _option(name: str, field: FieldInfo, *, in_study: bool) -> Any:
     """An option of the field's own type, where that is plain or a list; else text that is read as YAML."""
     kind, written = _plain_type(field.annotation), _written(name, field)
     flag = written.option
-    words = f"{flag}/--no-{flag.removeprefix('--')}" if kind is bool else flag
+    declared = f"{flag}/--no-{flag.removeprefix('--')}" if kind is bool else flag
     metavar = written.metavar or {None: "YAML", float: "NUMBER", list: "NAME", dict: "NAME=VALUE"}.get(kind)
     taken = list[str] if kind in (list, dict) else str if kind in (None, float) else kind
-    sentences = [field.description or "", "Repeat for more." if taken == list[str] else ""]
-    sentences += [_default(field)] if in_study else []
-    return Annotated[taken | None, typer.Option(words, metavar=metavar, help=" ".join(filter(None, sentences)))]
+    words = field.description or ""
+    if taken == list[str]:
+        words = f"{words.removesuffix('.')}; repeat for more." if words else "Repeat for more."
+    words = " ".join(filter(None, [words, _default(field) if in_study else ""]))
+    return Annotated[taken | None, typer.Option(declared, metavar=metavar, help=words)]
 
 
 def _written(name: str, field: FieldInfo) -> Shown:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import did_you_mean, matches
+from advrisk.core.names import did_you_mean, matches, one_or_many
 from advrisk.risk.indicators.draws import worst
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class RiskTensor:
         out. The mean over samples is weighted; arms count alike, however many repeats they have. Of a model that
         answers at random, `max` is the largest of means over draws, and so too large on average; `worst` is not.
         """
-        dims = [over] if isinstance(over, str) else list(over)
+        dims = list(one_or_many(over))
         if how not in ("mean", "max"):
             raise RiskError(f"values are aggregated by mean or max, found {how!r}")
         for name in dims:
@@ -333,7 +333,7 @@ def _local(path: str | Path) -> Path:
 
 def _chosen(what: str, known: Sequence[str], wanted: str | Sequence[str], *, patterns: bool = True) -> Flags:
     """Which of the known names are wanted; one that fits none is refused."""
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    names = list(one_or_many(wanted))
     held = set(known)
     for name in names:
         if name not in held and not (patterns and any(matches(one, [name]) for one in held)):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
-from advrisk.core.names import counted, did_you_mean
+from advrisk.core.names import counted, did_you_mean, one_or_many
 from advrisk.core.numbers import parse_number
 from advrisk.risk.survival.coding import Coding, TextCovariate
 from advrisk.risk.survival.frames import Columns, Floats, numbers
@@ -87,7 +87,7 @@ def check_level(level: float) -> None:
 
 def as_names(names: Sequence[str]) -> list[str]:
     """A name alone is one name, not its letters."""
-    return [names] if isinstance(names, str) else [str(name) for name in names]
+    return [str(name) for name in one_or_many(names)]
 
 
 def check_reference(reference: Mapping[str, str], covariates: Sequence[str]) -> None:

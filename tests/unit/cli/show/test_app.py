@@ -10,9 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from advrisk.cli import main
-from advrisk.cli.show.app import show_app
-from advrisk.cli.show.group import FindingGroup
-from advrisk.cli.show.summary import summary
+from advrisk.cli.show.app import FindingGroup, show_app, summary
 
 Advrisk = Callable[..., tuple[int, str]]
 FINDINGS: Any = get_command(show_app)
