@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 from advrisk.run.rows import CellResult
 
+_LEAST_CELLS, _LEAST_SHARE = 4, 0.05  # done, before the time to go is estimated
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -23,6 +25,7 @@ class Progress:
     n_errors: int = 0
     n_passes: int = 0
     elapsed_s: float = 0.0
+    first_s: float = 0.0  # until the first cell was done: workers start, and load their models
     n_to_measure: int = 0
     n_measured: int = 0
     n_unmeasured: int = 0
@@ -42,8 +45,10 @@ class Progress:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds to go, if the cells to come are like those done."""
-        return (self.n_cells - self.n_done) * self.elapsed_s / self.n_done if self.n_done else None
+        """Seconds to go, if the cells to come are like those done; None while too few are done to say."""
+        if self.n_done < max(_LEAST_CELLS, _LEAST_SHARE * self.n_cells):
+            return None
+        return (self.n_cells - self.n_done) * (self.elapsed_s - self.first_s) / (self.n_done - 1)
 
     def with_work(self, n_cells: int, n_skipped: int, phase: str) -> "Progress":
         """More cells to run, and more that are finished already."""
@@ -64,4 +69,5 @@ class Progress:
             n_errors=self.n_errors + result.n_errors,
             n_passes=self.n_passes + result.n_passes,
             elapsed_s=elapsed_s,
+            first_s=self.first_s or elapsed_s,
         )
