@@ -199,7 +199,9 @@ def test_a_useless_model_is_shown_as_such_and_gates_can_refuse_it(nets: Path, tm
     assert told.startswith(caveat)
 
 
-def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(nets: Path, tmp_path: Path) -> None:
+def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(
+    nets: Path, tmp_path: Path, advrisk: Command
+) -> None:
     run = other_model(nets, tmp_path, "Silent")
     rows = run.query(
         "SELECT message::VARCHAR AS message, count(*) AS n FROM outcomes JOIN samples USING (sample) "
@@ -218,3 +220,55 @@ def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(nets: Path,
     (note,) = [note for note in found.notes if note.startswith("Rows of attacks that ended with an error")]
     assert all(f"{n}: {message}" in note for message, n in errors.items())
     assert f"{one.attacks[0].untold} count as failures; the rest were incorrect or unanswered when clean" in note
+
+    advrisk("certify", "Silent", "--out", "out")
+    advrisk("evidence", "Silent", "--out", "pack")
+    told = {
+        "certify": json.loads(advrisk("certify", "Silent", "--json").stdout)[0]["notes"],
+        "verify": json.loads(advrisk("verify", "out/plain.json", "--json").stdout)["certificate_notes"],
+        "pack": json.loads(advrisk("verify", "pack", "--json").stdout)["certificate_notes"],
+        "evidence": json.loads(advrisk("evidence", "Silent", "--out", "pack", "--json").stdout)["notes"],
+    }
+    for requirement in ("certificate.plain", "certified_broken.plain <= 0.9"):
+        done = advrisk("gate", "Silent", "--require", requirement, "--json")
+        told[requirement] = json.loads(done.stdout)["results"][0]["cautions"]
+    for place, notes in told.items():
+        assert any(text.endswith(note) for text in notes), place
+    for words in (("verify", "out/plain.json"), ("verify", "pack"), ("evidence", "Silent", "--out", "pack")):
+        assert note in joined(advrisk(*words).stdout), words
+    gated = joined(advrisk("gate", "Silent", "--require", "certificate.plain").stdout)
+    assert note.removesuffix(".") in gated
+    assert note in (tmp_path / "pack/index.json").read_text()
+
+
+def test_flagged_attacks_are_told_of_wherever_the_verdict_stands(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    (note,) = [note for note in run.certificate().notes if note.startswith("Some attacks on samples to calibrate")]
+    run.certify(tmp_path / "out")
+    assert note in json.loads(advrisk("verify", "out/plain.json", "--run", "run", "--json").stdout)["certificate_notes"]
+    assert f"Note: {note}" in joined(advrisk("verify", "out/plain.json").stdout)
+    (one,) = json.loads(advrisk("gate", "run", "--require", "certificate.plain", "--json").stdout)["results"]
+    assert note in one["cautions"]
+
+
+def test_trying_until_it_succeeds_is_a_caveat_everywhere(nets: Path, tmp_path: Path, advrisk: Command) -> None:
+    """Four seeds draw samples of which none is drawn twice; the certificate counts the others."""
+    content = content_of(nets, assess={"certificate": {"alpha": 0.5, "zeta": 0.05}})
+    content["arms"], content["data"] = content["arms"][1:], {"source": "digits", "evaluate": 1, "calibrate": 30}
+    for seed in (2, 11, 67, 68):
+        Study.from_dict(content | {"seed": seed}).run(tmp_path / "tried", workers=0)
+    caveat = "3 other questions of this run met other samples before. Of 4 tests, some are wrong up to 20 % of the time"
+    done = advrisk("certify", "tried", "--out", "out", "--json")
+    (written,) = json.loads(done.stdout)
+    assert (done.returncode, written["certified"]) == (4, False)
+    assert any(text.startswith(caveat) for text in written["caveats"])
+    for requirement, code in (("certificate.plain", 4), ("certificate.plain with caveats", 0)):
+        done = advrisk("gate", "tried", "--require", requirement, "--json")
+        (one,) = json.loads(done.stdout)["results"]
+        assert (done.returncode, caveat in json.dumps(one)) == (code, True), requirement
+    for requirement in ("certificate.plain", "certificate.plain with caveats"):
+        assert ".." not in advrisk("gate", "tried", "--require", requirement).stdout.replace("...", "")
+    found = json.loads(advrisk("verify", "out/plain.json", "--run", "tried", "--json").stdout)
+    assert (found["holds"], any(text.startswith(caveat) for text in found["caveats"])) == (True, True)
+    done = advrisk("evidence", "tried", "--out", "pack")
+    assert f"Caveat: certificates/plain.json: {caveat}" in joined(done.stdout)
+    assert caveat in (tmp_path / "pack/index.json").read_text()

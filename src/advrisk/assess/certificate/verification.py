@@ -48,6 +48,7 @@ class Verification:
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()  # that the document itself states: they weaken what it claims
+    stated: tuple[str, ...] = ()  # notes that the document itself states, as on flagged attacks
 
     @property
     def holds(self) -> bool:
@@ -56,7 +57,7 @@ class Verification:
 
     def calling(self, path: Path, place: str) -> "Verification":
         """The same, of a file that the reader knows by another name."""
-        every = (self.held, self.problems, self.notes, self.caveats)
+        every = (self.held, self.problems, self.notes, self.caveats, self.stated)
         return Verification(*(tuple(one.replace(str(path), place) for one in of) for of in every))
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,6 +67,7 @@ class Verification:
             "held": list(self.held),
             "problems": list(self.problems),
             "caveats": list(self.caveats),
+            "certificate_notes": list(self.stated),
             "notes": list(self.notes),
         }
 
@@ -84,7 +86,8 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
     else:
         held.append("Every p-value, bound, verdict and sentence of the claim follows from its counts.")
     notes.append(UNCHECKED)
-    return Verification(tuple(held), tuple(problems), tuple(notes), tuple(again["claim"]["caveats"]))
+    stated = tuple(again["notes"])
+    return Verification(tuple(held), tuple(problems), tuple(notes), tuple(again["claim"]["caveats"]), stated)
 
 
 def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = None, what: str = "It") -> Verification:

@@ -192,7 +192,8 @@ def certificates_numbers(source: Source) -> Iterator[Number]:
     written = source.study.written if source.study else {}
     terms = f"alpha {found.alpha:g}, zeta {found.zeta:g}"
     for model in found.models:
-        note = "; ".join((terms, *(f"caveat: {text}" for text in model.caveats)))
+        caveats = (f"caveat: {text}" for text in model.caveats)
+        note = "; ".join((terms, *caveats, *(f"note: {text}" for text in found.notes)))
         yield Number("clean error on the samples to calibrate", model.model, model.clean_error, unit=SHARE)
         for norm, sizes in model.sizes.items():
             largest = "none" if sizes.largest is None else sizes.largest
