@@ -112,6 +112,7 @@ def compare_documents(content: Mapping[str, Any], again: Mapping[str, Any]) -> V
     """Hold a certificate against the one that a run gives now."""
     told = {
         "model.digest": "The run holds another model of that name",
+        "model.answers.digest": "The model of the run answers other classes",
         "calibration.fingerprint": "The run was calibrated on other samples",
         "provenance.ledger": "The rows of the run are not those that the certificate was made from",
         "provenance.question": "The run was asked another question",
@@ -225,6 +226,11 @@ def _check_sizes(document: CertificateDocument) -> None:
     if not clean.wrong + clean.refused <= clean.n <= known.n:
         found = f"{clean.wrong} wrong and {clean.refused} refused of {clean.n}"
         raise RiskError(f"clean_error: {found}, but there are {known.n} samples to calibrate")
+    if (answers := document.model.answers) is not None:
+        left_out = {place for place in answers.left_out if place < known.n}
+        if len(left_out) < len(answers.left_out) or answers.n + len(left_out) != known.n:
+            found = f"{answers.n} of them and {len(answers.left_out)} that are left out"
+            raise RiskError(f"model.answers: found {found}, but there are {known.n} samples to calibrate")
     within = set[tuple[str, float]]()
     for one in document.lists:
         where, arms = f"the list within {one.norm} {one.eps:g}", set[str]()
