@@ -11,6 +11,7 @@ import yaml
 from torch import Tensor
 
 from advrisk import Run, Study
+from advrisk.ledger import table_from
 from advrisk.parts.models.small import SmallCnn
 
 from .conftest import Command, study_of
@@ -272,3 +273,76 @@ def test_trying_until_it_succeeds_is_a_caveat_everywhere(nets: Path, tmp_path: P
     done = advrisk("evidence", "tried", "--out", "pack")
     assert f"Caveat: certificates/plain.json: {caveat}" in joined(done.stdout)
     assert caveat in (tmp_path / "pack/index.json").read_text()
+
+
+def lose_question(run: Run) -> None:
+    (segment,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
+    shutil.rmtree(segment)
+
+
+def test_a_run_that_lost_its_question_says_so_and_answers_the_others(
+    nets: Path, run: Run, advrisk: Command, tmp_path: Path
+) -> None:
+    run.certify(tmp_path / "out")
+    lose_question(run)
+    done = advrisk("ledger", "check", "run", "--repair")
+    said = joined(done.stdout)
+    assert "samples to calibrate were met, but no question is frozen; which attacks were tested" in said
+    assert "Next: advrisk run STUDY.yaml, without `assess: certificate`, --out run, which does it again" in said
+    done = advrisk("ledger", "check", "run", "--json")
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (done.returncode, finding["kind"]) == (1, "question")
+    assert advrisk("ledger", "check", "run", "--repair").returncode == 0
+    assert "damaged: " in advrisk("ledger", "check", "run").stdout, "no repair brings it back"
+
+    certain = "samples to calibrate were met, but no question is frozen"
+    remedy = "choose another folder and other samples for a certificate"
+    assert advrisk("status", "run").returncode == 0
+    assert advrisk("report", "run", "--json", "--out", "report.json").returncode == 0
+    told = json.dumps(json.loads((tmp_path / "report.json").read_text()))
+    assert certain in told
+    assert remedy in told
+    assert "relative_damage" in told
+    assert advrisk("evidence", "run", "--out", "pack").returncode == 0
+    index = (tmp_path / "pack/index.json").read_text()
+    assert certain in index
+    assert "clean inputs answered rightly" in index
+    done = advrisk(
+        "gate", "run", "--require", "certificate.plain", "--require", "clean_accuracy.plain >= 0.5", "--json"
+    )
+    first, second = json.loads(done.stdout)["results"]
+    assert (first["verdict"], certain in first["reason"], second["estimate"]["n"]) == ("undecided", True, 16)
+    for words, code in (
+        (("certify", "run"), 2),
+        (("verify", "out/plain.json", "--run", "run"), 1),
+        (("show", "certificate", "run"), 2),
+    ):
+        done = advrisk(*words)
+        assert (done.returncode, certain in joined(done.stdout + done.stderr)) == (code, True), words
+
+    content = content_of(nets)
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(content))
+    assert advrisk("run", "study.yaml", "--out", "run", "--workers", "1").returncode == 2
+    del content["assess"]
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(content))
+    assert advrisk("run", "study.yaml", "--out", "run", "--workers", "1").returncode == 0, "as the advice says"
+
+
+def test_a_certificate_in_a_run_that_lost_its_question_stays_out_of_packs(run: Run, advrisk: Command) -> None:
+    run.certify()
+    lose_question(run)
+    advrisk("ledger", "check", "run", "--repair")
+    done = advrisk("evidence", "run", "--out", "pack")
+    assert done.returncode == 0, done.stderr
+    assert not (run.folder.parent / "pack/certificates").exists()
+    assert "no question is frozen" in (run.folder.parent / "pack/index.json").read_text()
+
+
+def test_a_bogus_question_is_found_by_a_check(run: Run, advrisk: Command) -> None:
+    row = {"question": ["other"], "previous": [""], "content": ["{}"]}
+    run.ledger.append({"questions": table_from("questions", row)})
+    done = advrisk("ledger", "check", "run")
+    assert (done.returncode, "questions that were frozen do not follow each other" in joined(done.stdout)) == (1, True)
+    assert advrisk("certify", "run").returncode == 2
+    assert advrisk("status", "run").returncode == 0
+    assert advrisk("report", "run", "--out", "page.html").returncode == 0
