@@ -346,3 +346,51 @@ def test_a_bogus_question_is_found_by_a_check(run: Run, advrisk: Command) -> Non
     assert advrisk("certify", "run").returncode == 2
     assert advrisk("status", "run").returncode == 0
     assert advrisk("report", "run", "--out", "page.html").returncode == 0
+
+
+def cut_tail(run: Run, first: Path) -> None:
+    """Remove a segment and all that came later, with their lines of the history."""
+    history = run.folder / "ledger" / "history.jsonl"
+    gone = {path.name for path in first.parent.iterdir() if path.name >= first.name}
+    for name in gone:
+        shutil.rmtree(first.parent / name)
+    lines = [line for line in history.read_text().splitlines() if json.loads(line).get("segment") not in gone]
+    history.write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_a_cut_tail_leaves_inputs_behind_that_are_a_caveat(
+    nets: Path, run: Run, advrisk: Command, tmp_path: Path
+) -> None:
+    (segment,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
+    cut_tail(run, segment)
+    assert not json.loads(advrisk("ledger", "check", "run", "--json").stdout)["damaged"], "nothing contradicts it"
+    content = content_of(nets)
+    Study.from_dict(content | {"arms": content["arms"][1:]}).run(run.folder, workers=0)
+    found = Run.open(run.folder).certificate().of("plain")
+    (caveat,) = found.caveats
+    assert (found.certified, found.verdict) == (False, "certified, with caveats")
+    assert caveat.startswith("Inputs are kept of 1 cell on samples to calibrate that the ledger does not hold")
+    assert advrisk("gate", "run", "--require", "certificate.plain").returncode == 4
+
+
+def test_a_stopped_run_that_is_resumed_leaves_no_caveat(nets: Path, run: Run) -> None:
+    """Inputs are kept before their rows are published; the next run does the same cells."""
+    (asked,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
+    later = sorted(path for path in asked.parent.iterdir() if path.name > asked.name)
+    kept = set((run.folder / "inputs/cells").rglob("*.npz"))
+    cut_tail(run, later[0])
+    Study.from_dict(content_of(nets)).run(run.folder, workers=0)
+    assert set((run.folder / "inputs/cells").rglob("*.npz")) == kept
+    assert Run.open(run.folder).certificate().of("plain").caveats == ()
+
+
+def test_a_shortened_list_in_another_folder_is_seen_by_the_fingerprint_alone(
+    nets: Path, run: Run, tmp_path: Path
+) -> None:
+    content = content_of(nets)
+    Study.from_dict(content | {"arms": content["arms"][1:]}).run(tmp_path / "elsewhere", workers=0)
+    elsewhere = Run.open(tmp_path / "elsewhere")
+    assert not run.certificate().of("plain").certified
+    assert elsewhere.certificate().of("plain").certified, "without a caveat: nothing tells of the other folder"
+    (one,), (other,) = (each.certify(tmp_path / name) for each, name in ((run, "one"), (elsewhere, "other")))
+    assert one.content["calibration"]["fingerprint"] == other.content["calibration"]["fingerprint"]
