@@ -212,3 +212,12 @@ def test_a_model_that_cannot_be_asked_one_by_one_is_refused():
 
     with pytest.raises(ModelError, match="Expected more than 1 value per channel"):
         checked_model("net", from_module(Flat()), DATA, batch=1)
+
+
+def test_one_that_fails_at_some_of_the_study_s_own_inputs_is_not_refused():
+    def dark(x, o):
+        if x.mean() < 0.1:
+            raise RuntimeError("too dark")
+        return o
+
+    assert not checked_model("net", from_module(Says(dark)), dark_data(500)).batch_dependent
