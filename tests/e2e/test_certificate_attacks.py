@@ -11,6 +11,7 @@ import yaml
 from torch import Tensor
 
 from advrisk import Run, Study
+from advrisk.ledger import table_from
 from advrisk.parts.models.small import SmallCnn
 
 from .conftest import Command, study_of
@@ -199,7 +200,9 @@ def test_a_useless_model_is_shown_as_such_and_gates_can_refuse_it(nets: Path, tm
     assert told.startswith(caveat)
 
 
-def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(nets: Path, tmp_path: Path) -> None:
+def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(
+    nets: Path, tmp_path: Path, advrisk: Command
+) -> None:
     run = other_model(nets, tmp_path, "Silent")
     rows = run.query(
         "SELECT message::VARCHAR AS message, count(*) AS n FROM outcomes JOIN samples USING (sample) "
@@ -218,3 +221,176 @@ def test_answers_that_are_no_numbers_count_as_failures_and_are_shown(nets: Path,
     (note,) = [note for note in found.notes if note.startswith("Rows of attacks that ended with an error")]
     assert all(f"{n}: {message}" in note for message, n in errors.items())
     assert f"{one.attacks[0].untold} count as failures; the rest were incorrect or unanswered when clean" in note
+
+    advrisk("certify", "Silent", "--out", "out")
+    advrisk("evidence", "Silent", "--out", "pack")
+    told = {
+        "certify": json.loads(advrisk("certify", "Silent", "--json").stdout)[0]["notes"],
+        "verify": json.loads(advrisk("verify", "out/plain.json", "--json").stdout)["certificate_notes"],
+        "pack": json.loads(advrisk("verify", "pack", "--json").stdout)["certificate_notes"],
+        "evidence": json.loads(advrisk("evidence", "Silent", "--out", "pack", "--json").stdout)["notes"],
+    }
+    for requirement in ("certificate.plain", "certified_broken.plain <= 0.9"):
+        done = advrisk("gate", "Silent", "--require", requirement, "--json")
+        told[requirement] = json.loads(done.stdout)["results"][0]["cautions"]
+    for place, notes in told.items():
+        assert any(text.endswith(note) for text in notes), place
+    for words in (("verify", "out/plain.json"), ("verify", "pack"), ("evidence", "Silent", "--out", "pack")):
+        assert note in joined(advrisk(*words).stdout), words
+    gated = joined(advrisk("gate", "Silent", "--require", "certificate.plain").stdout)
+    assert note.removesuffix(".") in gated
+    assert note in (tmp_path / "pack/index.json").read_text()
+
+
+def test_flagged_attacks_are_told_of_wherever_the_verdict_stands(run: Run, advrisk: Command, tmp_path: Path) -> None:
+    (note,) = [note for note in run.certificate().notes if note.startswith("Some attacks on samples to calibrate")]
+    run.certify(tmp_path / "out")
+    assert note in json.loads(advrisk("verify", "out/plain.json", "--run", "run", "--json").stdout)["certificate_notes"]
+    assert f"Note: {note}" in joined(advrisk("verify", "out/plain.json").stdout)
+    (one,) = json.loads(advrisk("gate", "run", "--require", "certificate.plain", "--json").stdout)["results"]
+    assert note in one["cautions"]
+
+
+def test_trying_until_it_succeeds_is_a_caveat_everywhere(nets: Path, tmp_path: Path, advrisk: Command) -> None:
+    """Four seeds draw samples of which none is drawn twice; the certificate counts the others."""
+    content = content_of(nets, assess={"certificate": {"alpha": 0.5, "zeta": 0.05}})
+    content["arms"], content["data"] = content["arms"][1:], {"source": "digits", "evaluate": 1, "calibrate": 30}
+    for seed in (2, 11, 67, 68):
+        Study.from_dict(content | {"seed": seed}).run(tmp_path / "tried", workers=0)
+    caveat = "3 other questions of this run met other samples before. Of 4 tests, some are wrong up to 20 % of the time"
+    done = advrisk("certify", "tried", "--out", "out", "--json")
+    (written,) = json.loads(done.stdout)
+    assert (done.returncode, written["certified"]) == (4, False)
+    assert any(text.startswith(caveat) for text in written["caveats"])
+    for requirement, code in (("certificate.plain", 4), ("certificate.plain with caveats", 0)):
+        done = advrisk("gate", "tried", "--require", requirement, "--json")
+        (one,) = json.loads(done.stdout)["results"]
+        assert (done.returncode, caveat in json.dumps(one)) == (code, True), requirement
+    for requirement in ("certificate.plain", "certificate.plain with caveats"):
+        assert ".." not in advrisk("gate", "tried", "--require", requirement).stdout.replace("...", "")
+    found = json.loads(advrisk("verify", "out/plain.json", "--run", "tried", "--json").stdout)
+    assert (found["holds"], any(text.startswith(caveat) for text in found["caveats"])) == (True, True)
+    done = advrisk("evidence", "tried", "--out", "pack")
+    assert f"Caveat: certificates/plain.json: {caveat}" in joined(done.stdout)
+    assert caveat in (tmp_path / "pack/index.json").read_text()
+
+
+def lose_question(run: Run) -> None:
+    (segment,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
+    shutil.rmtree(segment)
+
+
+def test_a_run_that_lost_its_question_says_so_and_answers_the_others(
+    nets: Path, run: Run, advrisk: Command, tmp_path: Path
+) -> None:
+    run.certify(tmp_path / "out")
+    lose_question(run)
+    done = advrisk("ledger", "check", "run", "--repair")
+    said = joined(done.stdout)
+    assert "samples to calibrate were met, but no question is frozen; which attacks were tested" in said
+    assert "Next: advrisk run STUDY.yaml, without `assess: certificate`, --out run, which does it again" in said
+    done = advrisk("ledger", "check", "run", "--json")
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (done.returncode, finding["kind"]) == (1, "question")
+    assert advrisk("ledger", "check", "run", "--repair").returncode == 0
+    assert "damaged: " in advrisk("ledger", "check", "run").stdout, "no repair brings it back"
+
+    certain = "samples to calibrate were met, but no question is frozen"
+    remedy = "choose another folder and other samples for a certificate"
+    assert advrisk("status", "run").returncode == 0
+    assert advrisk("report", "run", "--json", "--out", "report.json").returncode == 0
+    told = json.dumps(json.loads((tmp_path / "report.json").read_text()))
+    assert certain in told
+    assert remedy in told
+    assert "relative_damage" in told
+    assert advrisk("evidence", "run", "--out", "pack").returncode == 0
+    index = (tmp_path / "pack/index.json").read_text()
+    assert certain in index
+    assert "clean inputs answered rightly" in index
+    done = advrisk(
+        "gate", "run", "--require", "certificate.plain", "--require", "clean_accuracy.plain >= 0.5", "--json"
+    )
+    first, second = json.loads(done.stdout)["results"]
+    assert (first["verdict"], certain in first["reason"], second["estimate"]["n"]) == ("undecided", True, 16)
+    for words, code in (
+        (("certify", "run"), 2),
+        (("verify", "out/plain.json", "--run", "run"), 1),
+        (("show", "certificate", "run"), 2),
+    ):
+        done = advrisk(*words)
+        assert (done.returncode, certain in joined(done.stdout + done.stderr)) == (code, True), words
+
+    content = content_of(nets)
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(content))
+    assert advrisk("run", "study.yaml", "--out", "run", "--workers", "1").returncode == 2
+    del content["assess"]
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(content))
+    assert advrisk("run", "study.yaml", "--out", "run", "--workers", "1").returncode == 0, "as the advice says"
+
+
+def test_a_certificate_in_a_run_that_lost_its_question_stays_out_of_packs(run: Run, advrisk: Command) -> None:
+    run.certify()
+    lose_question(run)
+    advrisk("ledger", "check", "run", "--repair")
+    done = advrisk("evidence", "run", "--out", "pack")
+    assert done.returncode == 0, done.stderr
+    assert not (run.folder.parent / "pack/certificates").exists()
+    assert "no question is frozen" in (run.folder.parent / "pack/index.json").read_text()
+
+
+def test_a_bogus_question_is_found_by_a_check(run: Run, advrisk: Command) -> None:
+    row = {"question": ["other"], "previous": [""], "content": ["{}"]}
+    run.ledger.append({"questions": table_from("questions", row)})
+    done = advrisk("ledger", "check", "run")
+    assert (done.returncode, "questions that were frozen do not follow each other" in joined(done.stdout)) == (1, True)
+    assert advrisk("certify", "run").returncode == 2
+    assert advrisk("status", "run").returncode == 0
+    assert advrisk("report", "run", "--out", "page.html").returncode == 0
+
+
+def cut_tail(run: Run, first: Path) -> None:
+    """Remove a segment and all that came later, with their lines of the history."""
+    history = run.folder / "ledger" / "history.jsonl"
+    gone = {path.name for path in first.parent.iterdir() if path.name >= first.name}
+    for name in gone:
+        shutil.rmtree(first.parent / name)
+    lines = [line for line in history.read_text().splitlines() if json.loads(line).get("segment") not in gone]
+    history.write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_a_cut_tail_leaves_inputs_behind_that_are_a_caveat(
+    nets: Path, run: Run, advrisk: Command, tmp_path: Path
+) -> None:
+    (segment,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
+    cut_tail(run, segment)
+    assert not json.loads(advrisk("ledger", "check", "run", "--json").stdout)["damaged"], "nothing contradicts it"
+    content = content_of(nets)
+    Study.from_dict(content | {"arms": content["arms"][1:]}).run(run.folder, workers=0)
+    found = Run.open(run.folder).certificate().of("plain")
+    (caveat,) = found.caveats
+    assert (found.certified, found.verdict) == (False, "certified, with caveats")
+    assert caveat.startswith("Inputs are kept of 1 cell on samples to calibrate that the ledger does not hold")
+    assert advrisk("gate", "run", "--require", "certificate.plain").returncode == 4
+
+
+def test_a_stopped_run_that_is_resumed_leaves_no_caveat(nets: Path, run: Run) -> None:
+    """Inputs are kept before their rows are published; the next run does the same cells."""
+    (asked,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
+    later = sorted(path for path in asked.parent.iterdir() if path.name > asked.name)
+    kept = set((run.folder / "inputs/cells").rglob("*.npz"))
+    cut_tail(run, later[0])
+    Study.from_dict(content_of(nets)).run(run.folder, workers=0)
+    assert set((run.folder / "inputs/cells").rglob("*.npz")) == kept
+    assert Run.open(run.folder).certificate().of("plain").caveats == ()
+
+
+def test_a_shortened_list_in_another_folder_is_seen_by_the_fingerprint_alone(
+    nets: Path, run: Run, tmp_path: Path
+) -> None:
+    content = content_of(nets)
+    Study.from_dict(content | {"arms": content["arms"][1:]}).run(tmp_path / "elsewhere", workers=0)
+    elsewhere = Run.open(tmp_path / "elsewhere")
+    assert not run.certificate().of("plain").certified
+    assert elsewhere.certificate().of("plain").certified, "without a caveat: nothing tells of the other folder"
+    (one,), (other,) = (each.certify(tmp_path / name) for each, name in ((run, "one"), (elsewhere, "other")))
+    assert one.content["calibration"]["fingerprint"] == other.content["calibration"]["fingerprint"]

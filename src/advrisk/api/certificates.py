@@ -192,7 +192,7 @@ def verify_certificate(
         counted = compare_documents(content, again)
     notes = tuple(note for note in alone.notes if note != UNCHECKED)
     held, problems = alone.held + counted.held, alone.problems + counted.problems
-    return Verification(held, problems, notes + counted.notes, alone.caveats)
+    return Verification(held, problems, notes + counted.notes, alone.caveats, alone.stated)
 
 
 def _again(content: Mapping[str, Any], ledger: Ledger, study: StudySpec | None, name: str) -> dict[str, Any]:

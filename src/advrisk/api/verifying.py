@@ -35,7 +35,8 @@ def deployed_model(
     """Compare a model with the one that a certificate names.
 
     `target` is a study file, `study.yaml` or `study.yaml:model`, or a file of weights or of a whole model; its other
-    settings and the data are then those of `study`, or else of the run's study.
+    settings and the data are then those of `study`, or else of the run's study. These also give the certified samples
+    where the target's own data do not.
     """
     from advrisk.run.identity.deployed import examine_deployed
 
@@ -43,10 +44,11 @@ def deployed_model(
     path, name = _target(str(target))
     ledger = None if run is None else run.ledger.by_id()
     if path.suffix in _YAML:
-        return examine_deployed(load_study(path), name or certified["name"], certified["digest"], ledger=ledger)
+        beside = load_study(study) if study is not None else None if run is None else run.study
+        return examine_deployed(load_study(path), name or certified["name"], content, ledger=ledger, beside=beside)
     spec = _study(run, study, f"--model {path}: how such a file is to be read, and the data,")
     with _advised(run, study):
-        return examine_deployed(spec, certified["name"], certified["digest"], file=path, ledger=ledger)
+        return examine_deployed(spec, certified["name"], content, file=path, ledger=ledger)
 
 
 def replay_run(

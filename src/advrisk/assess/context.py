@@ -12,6 +12,7 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator
 from advrisk.ledger import Ledger
+from advrisk.ledger.frozen import LostQuestionError
 from advrisk.ledger.layout import read_samples_left
 from advrisk.ledger.stopping import Stopping
 from advrisk.ledger.views import ALL, View
@@ -129,6 +130,8 @@ class Context:
         """What a question answers, or why it does not: a run is not finished, not all is scored, or a file is lost."""
         try:
             return self.result(name, **given)
+        except LostQuestionError as error:
+            return Unanswered(error.reason, error.remedy)
         except (RiskError, StudyError) as error:
             return Unanswered(str(error))
 

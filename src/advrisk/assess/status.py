@@ -10,7 +10,7 @@ from advrisk.assess.damage.clean import clean_shares
 from advrisk.assess.stopping import stopping_words
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import frozen_lists
+from advrisk.ledger.frozen import LostQuestionError, frozen_lists
 from advrisk.ledger.searches import read_searches
 from advrisk.ledger.stopping import Look, Stopping
 from advrisk.study import StudySpec
@@ -182,7 +182,10 @@ def _calibrated(ledger: Ledger, study: StudySpec | None) -> tuple[int, int | Non
     """Cells on samples to calibrate that are done, and that the frozen lists ask for: no more once all are decided."""
     if study is None or study.assess.certificate is None:
         return 0, 0
-    lists = frozen_lists(ledger)
+    try:
+        lists = frozen_lists(ledger)
+    except LostQuestionError:
+        lists = []  # nothing can be certified any more; the certificate says why
     if not lists:
         return 0, None
     shown, ledger = ledger, ledger.by_id()  # lists hold ids

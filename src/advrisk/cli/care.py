@@ -43,7 +43,7 @@ def _facts(found: "Inspection", repaired: bool) -> dict[str, object]:
     counts = {name: getattr(found, name) for name in ("n_cells", "n_rows", "n_inputs", "n_without_digest")}
     return {
         "damaged": found.damaged,
-        "repaired": found.damaged and repaired,
+        "repaired": found.damaged and repaired and not found.lacks_question,
         "n_segments": len(found.segments),
         "n_segments_not_counted": found.n_uncounted,
         **counts,
@@ -72,16 +72,17 @@ def _check_lines(found: "Inspection", folder: str, repaired: bool) -> Iterator[s
         yield f"{found.writer} is writing to this run: what it is just making again may look damaged"
     for finding in found.findings[:_MOST_SHOWN]:
         mark = "damaged" if finding.damage else "note"
-        remedy = "" if repaired and finding.damage else f"; {finding.remedy}"
+        remedy = "" if repaired and finding.damage and finding.kind != "question" else f"; {finding.remedy}"
         yield f"{mark}: {finding.place}: {finding.what}{remedy}"
     if (n_more := len(found.findings) - _MOST_SHOWN) > 0:
         yield f"and {n_more} more: --json lists all"
     if not found.damaged:
         yield "nothing is damaged"
-    elif repaired:
+    elif repaired and any(finding.damage and finding.kind != "question" for finding in found.findings):
         aside = found.ledger / "aside"
         done = f"moved to {aside}" if aside.is_dir() else "removed from the history"
-        yield f"{done}. Next: advrisk run STUDY.yaml --out {folder}, which does it again"
+        study = "STUDY.yaml, without `assess: certificate`," if found.lacks_question else "STUDY.yaml"
+        yield f"{done}. Next: advrisk run {study} --out {folder}, which does it again"
 
 
 def _counts(found: "Inspection") -> str:

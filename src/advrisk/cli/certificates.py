@@ -55,6 +55,7 @@ def _summary(one: "WrittenCertificate") -> dict[str, Any]:
         "model": one.model,
         "certified": one.certified,
         "caveats": claim["caveats"],
+        "notes": one.content["notes"],
         "headline": claim["headline"],
         "claim": claim["text"],
         "alpha": claim["alpha"],
@@ -84,6 +85,8 @@ def print_verification(
         console.print(f"It holds. It says: {says}", style="bold")
         for sentence in found.caveats:
             indented(console, f"Caveat: {sentence}", by=0)
+        for sentence in found.stated:
+            indented(console, f"Note: {sentence}", by=0)
     else:
         console.print(f"Do not trust this {what}.", style="bold red")
     for sentence in (*found.problems, *found.held, *found.notes):

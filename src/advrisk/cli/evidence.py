@@ -33,7 +33,7 @@ def evidence(
     from advrisk.api import Run
     from advrisk.api.evidence.files import MANIFEST, open_pack
     from advrisk.api.evidence.pack import INDEX, INDEX_PAGE
-    from advrisk.api.evidence.verification import certificate_caveats
+    from advrisk.api.evidence.verification import certificate_caveats, certificate_notes
     from advrisk.render.terminal import Terminal, indented
 
     target = Run.open(folder).evidence(out, key=sign)
@@ -41,10 +41,10 @@ def evidence(
     with open_pack(target) as pack:
         index, manifest = json.loads(pack.read(INDEX)), json.loads(pack.read(MANIFEST))
         n_files = len(pack.sizes)
-        caveats = certificate_caveats(pack)
+        caveats, notes = certificate_caveats(pack), certificate_notes(pack)
     if as_json:
         facts = {"path": place, "files": n_files, "ledger": manifest["ledger"], "signed": "signature" in manifest}
-        said = {"summary": index["summary"], "cautions": index["cautions"], "caveats": caveats}
+        said = {"summary": index["summary"], "cautions": index["cautions"], "caveats": caveats, "notes": notes}
         print(json.dumps(facts | said, indent=2, ensure_ascii=False))
         return
     console = Terminal()
@@ -53,6 +53,8 @@ def evidence(
     console.print(index["summary"]["text"], style="bold")
     for caveat in caveats:
         indented(console, f"Caveat: {caveat}", by=0)
+    for note in notes:
+        indented(console, f"Note: {note}", by=0)
     for text in index["texts"]:
         degrees = [clause["degree"] for clause in text["clauses"]]
         told = ", ".join(f"{degree} {degrees.count(degree)}" for degree in index["degrees"])

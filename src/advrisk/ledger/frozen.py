@@ -19,14 +19,29 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from advrisk.core.digest import digest
-from advrisk.core.errors import LedgerError
+from advrisk.core.errors import LedgerError, RiskError
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.tables import table_from
 
-_NOT_KNOWN = "which attacks were tested on these samples is not known any more: choose another folder and other samples"
+_NOT_KNOWN = (
+    "which attacks were tested on these samples is not known any more: choose another folder and other samples for a "
+    "certificate; what else the run holds stands, and `advrisk run` resumes it where the study asks for none"
+)
+NO_QUESTION = "samples to calibrate were met, but no question is frozen"
 _ON_CALIBRATE = "shard IN (SELECT shard FROM samples WHERE split IN ('calibrate', 'dropped-calibrate'))"
 
 Key = tuple[str, str, float]  # model, norm, eps
+
+
+class LostQuestionError(LedgerError, RiskError):
+    """A run does not say any more what was to be certified.
+
+    Both of these: a run that is to be certified cannot go on, and of one that is read everything else is answered.
+    """
+
+    def __init__(self, place: Path, reason: str) -> None:
+        super().__init__(f"{place}: {reason}; {_NOT_KNOWN}")
+        self.reason, self.remedy = reason, _NOT_KNOWN
 
 
 @dataclass(frozen=True)
@@ -194,7 +209,17 @@ def refuse_lost(ledger: Ledger) -> None:
     if ledger.query("SELECT 1 FROM questions LIMIT 1").num_rows:
         return
     if ledger.query(f"SELECT 1 FROM all_cells WHERE {_ON_CALIBRATE} LIMIT 1").num_rows:
-        raise LedgerError(f"{ledger.path}: samples to calibrate were met, but no question is frozen; {_NOT_KNOWN}")
+        raise LostQuestionError(ledger.path, NO_QUESTION)
+
+
+def has_lost_question(ledger: Ledger) -> bool:
+    """Whether a run cannot say any more what was to be certified."""
+    try:
+        refuse_lost(ledger)
+        _links(ledger)
+    except LostQuestionError:
+        return True
+    return False
 
 
 def _now() -> str:
@@ -252,5 +277,5 @@ def linked(rows: Sequence[Mapping[str, Any]], place: Path) -> dict[str, Link]:
     return links
 
 
-def _broken(place: Path, why: str) -> LedgerError:
-    return LedgerError(f"{place}: the questions that were frozen do not follow each other ({why}); {_NOT_KNOWN}")
+def _broken(place: Path, why: str) -> LostQuestionError:
+    return LostQuestionError(place, f"the questions that were frozen do not follow each other ({why})")

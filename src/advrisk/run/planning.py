@@ -15,6 +15,7 @@ from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
 from advrisk.engine.norms import NORMS
 from advrisk.ledger import Ledger
+from advrisk.parts.data import Dataset
 from advrisk.plan import (
     ConfiguredDetector,
     KnownSample,
@@ -187,7 +188,11 @@ def _refuse_untargeted(study: StudySpec, labels: set[int]) -> None:
 
 def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:
     """Sample id -> split, for the samples this study uses."""
-    data = bench.material.data
+    return splits_of(study, bench.material.data)
+
+
+def splits_of(study: StudySpec, data: Dataset) -> dict[str, str]:
+    """The same, of a study whose data are given."""
     given = None if data.split is None else [str(mark) for mark in data.split]
     try:
         return choose_splits(study.data, data.ids, given, seed=study.seed, labels=data.y.tolist())

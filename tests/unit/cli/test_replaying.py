@@ -1,6 +1,7 @@
 """`verify --model`, `verify --replay` and `ledger replay`: which model is deployed, and do attacks give the rows?"""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -85,7 +86,7 @@ def test_the_certified_model_is_recognised(call: Call, target: str) -> None:
     code, out, _ = call("verify", CERTIFICATE, "--model", target)
     assert code == 0
     assert "This is the certified model: plain has the digest" in out
-    assert "--run compares clean samples, too" in out
+    assert re.search(r"gives the classes of the certificate on \d\d samples \(\d+ near ties? left out\)", out)
     code, out, _ = call("verify", CERTIFICATE, "--model", target, "--run", "run")
     assert code == 0
     assert "and answers 72 clean samples as recorded" in out
@@ -117,7 +118,9 @@ def test_another_model_is_refused_with_both_digests_and_a_sample(call: Call, hom
 def test_a_forward_that_changed_on_dark_images_alone_is_another_model(call: Call, home: Path) -> None:
     write_net(home, ROLLED)
     code, out, _ = call("verify", CERTIFICATE, "--model", "study.yaml")
-    assert code == 0, "weights, layers and answers to noise are the same"
+    assert code == 1, "weights, layers and answers to noise are the same, those to the certified samples are not"
+    assert "This is not the certified model: plain answers the" in out
+    assert "Its source files are not those of the certified model." in out
     write_net(home, ROLLED)
     code, out, _ = call("verify", CERTIFICATE, "--model", "study.yaml", "--run", "run")
     assert code == 1
@@ -125,7 +128,41 @@ def test_a_forward_that_changed_on_dark_images_alone_is_another_model(call: Call
     write_net(home, SAME)
     code, out, _ = call("verify", CERTIFICATE, "--model", "study.yaml", "--run", "run")
     assert code == 0
-    assert "Its source files are not those of the run." in out
+    assert "Its source files are not those of the certified model." in out
+
+
+def test_without_the_certified_samples_no_more_is_said_than_is_known(call: Call, home: Path) -> None:
+    elsewhere = STUDY | {"data": STUDY["data"] | {"calibrate": 60}}
+    (home / "elsewhere.yaml").write_text(yaml.safe_dump(elsewhere))
+    write_net(home, ROLLED)
+    code, out, _ = call("verify", CERTIFICATE, "--model", "elsewhere.yaml", "--json")
+    assert code == 0, "nothing that was compared differs"
+    found = json.loads(out)
+    assert (found["model"]["same"], found["model"]["certified_answers"]) == (None, None)
+    (said,) = [text for text in found["held"] if text.startswith("plain has the digest")]
+    assert "weights, architecture and answers to 8 noise inputs agree; whether it answers the certified samples" in said
+    assert "was not checked: add --run or the study's data" in said
+    assert "This is the certified model" not in out
+    write_net(home, ROLLED)
+    code, out, _ = call("verify", CERTIFICATE, "--model", "elsewhere.yaml", "--study", "study.yaml", "--json")
+    found = json.loads(out)["model"]
+    assert (code, found["same"], found["certified_answers"]["same"]) == (1, False, False), "the samples of --study"
+    assert found["certified_answers"]["n"] + found["certified_answers"]["n_left_out"] == 64
+
+
+def test_the_answers_of_a_certificate_are_bound_to_its_samples(call: Call, home: Path) -> None:
+    content = json.loads((home / CERTIFICATE).read_text())
+    assert content["model"]["source_digest"]
+    content["model"]["answers"]["left_out"] = list(range(64))
+    (home / "odd.json").write_text(json.dumps(content))
+    code, out, _ = call("verify", "odd.json")
+    assert (code, "model.answers: found" in out) == (1, True)
+    content["model"]["answers"] = None
+    (home / "odd.json").write_text(json.dumps(content))
+    code, out, _ = call("verify", "odd.json", "--run", "run")
+    assert (code, "The run says otherwise: model.answers is missing" in out) == (1, True)
+    code, out, _ = call("verify", "odd.json", "--model", "study.yaml")
+    assert (code, "the certificate holds no answers of it, so add --run" in out) == (0, True)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")

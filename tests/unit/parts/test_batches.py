@@ -86,6 +86,66 @@ def test_one_that_does_not_is_not_accused(make, precision):
     assert not checked_model("net", from_module(make()), DATA, precision=precision).batch_dependent
 
 
+def mixes_dark(x, o):
+    return torch.where(x.mean() < 0.3, o - 3 * o.mean(0) * len(o), o)
+
+
+def mixes_rows_that_differ(x, o):
+    return torch.where(x.mean() < 0.3, o.mean(0), o)
+
+
+def rolls_dark(x, o):
+    return torch.where((x.mean((1, 2, 3)) < 0.3)[:, None], o.roll(1, 1), o)
+
+
+class Says(nn.Module):
+    """A net whose answers are changed by a function of the batch and of them."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.net, self.change = net(), change
+
+    def forward(self, x):
+        return self.change(x, self.net(x))
+
+
+def dark_data(n):
+    """Images of every mean up to one half, as fixed inputs never are."""
+    x = (
+        X.mean()
+        * np.random.default_rng(1).random((n, 1, 8, 8), dtype=np.float32)
+        * np.linspace(0.1, 2, n)[:, None, None, None]
+    )
+    return Dataset("dark", x.astype(np.float32).clip(0, 1), np.arange(n) % 3, 3)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 500])
+@pytest.mark.parametrize("change", [mixes_dark, mixes_rows_that_differ])
+def test_one_that_mixes_some_batches_of_the_study_s_own_inputs_is_recognised(change, n):
+    assert checked_model("net", from_module(Says(change)), dark_data(n)).batch_dependent
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 500])
+@pytest.mark.parametrize("precision", [None, "bfloat16", "int8"])
+def test_one_that_rolls_classes_of_dark_images_does_not_depend_on_others(precision, n):
+    assert not checked_model("net", from_module(Says(rolls_dark)), dark_data(n), precision=precision).batch_dependent
+
+
+def test_own_inputs_cost_a_bounded_number_of_passes():
+    asked = []
+
+    def answer(x):
+        asked.append(len(x))
+        return x.flatten(1)[:, :3]
+
+    checked_model("net", Loaded(answer, "v1", "scores", n_classes=3), DATA)
+    few = len(asked)
+    asked.clear()
+    checked_model("net", Loaded(answer, "v1", "scores", n_classes=3), dark_data(2000))
+    assert len(asked) == few <= 14
+    assert set(asked) == {8}
+
+
 def test_a_model_that_gives_labels_only_is_recognised():
     def answer(x):
         return (x.flatten(1).mean(1) > x.mean()).long()
@@ -152,3 +212,12 @@ def test_a_model_that_cannot_be_asked_one_by_one_is_refused():
 
     with pytest.raises(ModelError, match="Expected more than 1 value per channel"):
         checked_model("net", from_module(Flat()), DATA, batch=1)
+
+
+def test_one_that_fails_at_some_of_the_study_s_own_inputs_is_not_refused():
+    def dark(x, o):
+        if x.mean() < 0.1:
+            raise RuntimeError("too dark")
+        return o
+
+    assert not checked_model("net", from_module(Says(dark)), dark_data(500)).batch_dependent

@@ -9,7 +9,7 @@ import pytest
 from advrisk.assess.certificate.signature import document_digest, new_key, signed
 from advrisk.report.certificate_page import certificate_page
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "certificate-v2.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "certificate-v3.json"
 
 
 def test_the_page_says_what_the_document_says_and_names_stay_text(tmp_path: Path) -> None:

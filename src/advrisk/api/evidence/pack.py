@@ -19,6 +19,7 @@ from advrisk.core.files import unfinished_folder, whole_file, whole_folder
 from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger.digests import LedgerDigest, file_digest, ledger_digest
+from advrisk.ledger.frozen import has_lost_question
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.sync.files import output_file, output_folder
 from advrisk.report import Findings, write_report
@@ -124,7 +125,12 @@ def _manifest(name: str, made: str, digest: LedgerDigest, folder: Path) -> dict[
 
 
 def _put_certificates(run: "Run", found: Findings, target: Path, key: Path | None) -> None:
-    """Those that lie in the run, if they still follow from it; else new ones, where there is something to certify."""
+    """Those that lie in the run, if they still follow from it; else new ones, where there is something to certify.
+
+    None where the run lost its question: nothing can be checked any more, and the index says why.
+    """
+    if has_lost_question(run.ledger):
+        return
     held = sorted((run.folder / CERTIFICATES).glob("*.json"))
     if not held:
         if found.result(CertificateAssessment):

@@ -152,6 +152,11 @@ def certificate_caveats(pack: Pack) -> list[str]:
     return [f"{name}: {caveat}" for name, content in every for caveat in content["claim"]["caveats"]]
 
 
+def certificate_notes(pack: Pack) -> list[str]:
+    """The notes of every certificate in a pack, each with the name of its file."""
+    return [f"{name}: {note}" for name, content in _certificates(pack) for note in content["notes"]]
+
+
 def _certificates(pack: Pack) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in sorted(pack.sizes):
         if name.startswith(f"{CERTIFICATES}/") and name.endswith(".json"):
@@ -168,6 +173,7 @@ def _check_certificates(pack: Pack, run: "Run | None") -> Iterator[Verification]
             (f"{name}: it holds.",) if found.holds else (),
             tuple(f"{name}: {problem}" for problem in found.problems),
             caveats=tuple(f"{name}: {caveat}" for caveat in found.caveats),
+            stated=tuple(f"{name}: {note}" for note in found.stated),
         )
 
 
@@ -271,4 +277,5 @@ def _joined(found: Iterable[Verification]) -> Verification:
         tuple(text for one in every for text in one.problems),
         tuple(dict.fromkeys(text for one in every for text in one.notes)),
         tuple(text for one in every for text in one.caveats),
+        tuple(text for one in every for text in one.stated),
     )

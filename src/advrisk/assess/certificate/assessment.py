@@ -24,7 +24,7 @@ from advrisk.assess.certificate.records import (
     ModelCertificates,
     of_counts,
 )
-from advrisk.assess.certificate.settled import caveats_of_samples, notes_on_repetition
+from advrisk.assess.certificate.settled import caveats_of_samples
 from advrisk.assess.certificate.words import rate
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -84,7 +84,7 @@ def assess_certificates(
         rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every
     }
     sizes = _sizes(lists, zeta)
-    of_run = (*caveats, *caveats_of_samples(ledger))
+    of_run = (*caveats, *caveats_of_samples(ledger, zeta))
     found = CertificateAssessment(
         alpha=alpha,
         zeta=zeta,
@@ -103,7 +103,6 @@ def assess_certificates(
         models=chosen,
         notes=(
             *found.notes,
-            *notes_on_repetition(ledger, zeta),
             *calibration.notes,
             *_on_errors(ledger, found),
             *_notes(found),

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from advrisk.assess.certificate.calibration import Population
+from advrisk.assess.certificate.identity import recorded_answers
 from advrisk.assess.certificate.per_attack import attack_claims
 from advrisk.assess.certificate.promises import promise, promised_level
 from advrisk.assess.certificate.records import (
@@ -33,7 +34,7 @@ from advrisk.risk.certificate.exploration import Kernel
 from advrisk.risk.certificate.verdict import Tested
 
 KIND: Literal["certificate"] = "certificate"
-VERSION: Literal[2] = 2
+VERSION: Literal[3] = 3
 MAX_BYTES = 20_000_000
 MAX_LISTS = 10_000
 Order = Literal["shuffled", "balanced", "file"]
@@ -138,11 +139,23 @@ class Claim(_Part):
     largest_eps: dict[str, float | None] = Field(description="by norm; null: none is certified")
 
 
+class Answers(_Part):
+    """The classes of clean answers to the samples to calibrate, by which the model is known again."""
+
+    n: Samples = Field(description="samples whose class is part of the digest")
+    left_out: list[Some] = Field(
+        description="the others, by their place among all in the order of ids: near ties, and those without an answer"
+    )
+    digest: str = Field(description="of ids and classes")
+
+
 class Model(_Part):
     """What is certified."""
 
     name: str
     digest: str | None
+    source_digest: str | None = Field(description="of the Python files that make it; null: not known")
+    answers: Answers | None = Field(description="null: it may say another class when asked again, or none is known")
     capability: str | None
     random: bool | None
 
@@ -206,7 +219,7 @@ class CertificateDocument(_Part):
     """A certificate of one model, as `advrisk certify` writes it and `advrisk verify` reads it."""
 
     advrisk: Literal["certificate"]
-    version: Literal[2]
+    version: Literal[3]
     claim: Claim
     model: Model
     criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
@@ -387,7 +400,17 @@ def _claim(
 def _model(ledger: Ledger, name: str) -> Model:
     rows = ledger.query("SELECT * FROM models WHERE model = $model", {"model": name}).to_pylist()
     row = rows[0] if rows else {}
-    return Model(name=name, digest=row.get("digest"), capability=row.get("capability"), random=row.get("random"))
+    answers = recorded_answers(ledger, name)
+    return Model(
+        name=name,
+        digest=row.get("digest"),
+        source_digest=row.get("source_digest"),
+        answers=None
+        if answers is None
+        else Answers(n=answers.n, left_out=list(answers.left_out), digest=answers.digest),
+        capability=row.get("capability"),
+        random=row.get("random"),
+    )
 
 
 def _versions(ledger: Ledger, model: str, of: Literal["version", "torch"]) -> list[str]:

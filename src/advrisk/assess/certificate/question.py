@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from advrisk.assess.certificate.assessment import assess_certificates
+from advrisk.assess.certificate.leftovers import caveats_of_leftovers
 from advrisk.assess.certificate.promises import with_searches
 from advrisk.assess.certificate.records import CertificateAssessment, Premise
 from advrisk.assess.certificate.sections import quantities, sections
@@ -103,7 +104,7 @@ def assess_run(
         arms=asked.arms,
         population=asked.population,
         notes=_fruitless(ledger),
-        caveats=caveats,
+        caveats=[*caveats, *caveats_of_leftovers(ledger)],
     )
     stated = asked.search_guarantee
     return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))

@@ -110,7 +110,8 @@ def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
 
 def terms_note(found: CertificateAssessment, model: ModelCertificates) -> str:
     """On which terms a number of a certificate holds, and what weakens it."""
-    return "; ".join((_terms(found), *(f"caveat: {text}" for text in model.caveats)))
+    caveats = (f"caveat: {text}" for text in model.caveats)
+    return "; ".join((_terms(found), *caveats, *(f"note: {text}" for text in found.notes)))
 
 
 def certificate_headlines(found: CertificateAssessment) -> list[str]:

@@ -69,8 +69,12 @@ def _entry(entry: BaseModel) -> str:
     return _said(entry.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
-def caveats_of_samples(ledger: Ledger) -> list[str]:
-    """A sentence for each other question whose test was begun on these samples; for attacks of no question, repairs."""
+def caveats_of_samples(ledger: Ledger, zeta: float) -> list[str]:
+    """What else the ledger tells of the test: other questions, attacks of no question, repairs.
+
+    Every other question whose test was begun counts, whatever it asked: one on some of these samples has a sentence of
+    its own, and those on other samples share one, since to try again is to try twice. `zeta` is that of the claims.
+    """
     asked = asked_question(ledger)
     if asked is None:
         return []
@@ -86,7 +90,7 @@ def caveats_of_samples(ledger: Ledger) -> list[str]:
             f"Samples to calibrate were met by attacks that no frozen question lists: {', '.join(named)}. What is "
             "asked now may have been chosen after their results: take new samples, in a new folder."
         )
-    return [*caveats, *_on_repairs(ledger)]
+    return [*caveats, *_on_repetition(asked, zeta), *_on_repairs(ledger)]
 
 
 def _on_repairs(ledger: Ledger) -> list[str]:
@@ -103,15 +107,14 @@ def _on_repairs(ledger: Ledger) -> list[str]:
     ]
 
 
-def notes_on_repetition(ledger: Ledger, zeta: float) -> list[str]:
-    """A sentence where other questions were tested on other samples of the same run: to try again is to try twice."""
-    asked = asked_question(ledger)
-    if asked is None or not asked.n_elsewhere:
+def _on_repetition(asked: FrozenQuestion, zeta: float) -> list[str]:
+    """A sentence where other questions were tested on other samples of the same run."""
+    if not asked.n_elsewhere:
         return []
-    n = asked.n_elsewhere + 1
+    n = asked.n_elsewhere + len(asked.earlier) + 1
     return [
         f"{counted(asked.n_elsewhere, 'other question')} of this run met other samples before. Of {n} tests, some are "
-        f"wrong up to {percent(min(1.0, n * zeta))} of the time: show them all."
+        f"wrong up to {percent(min(1.0, n * zeta))} of the time: show them all, or decide before the test which counts."
     ]
 
 

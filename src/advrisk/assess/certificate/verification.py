@@ -48,6 +48,7 @@ class Verification:
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()  # that the document itself states: they weaken what it claims
+    stated: tuple[str, ...] = ()  # notes that the document itself states, as on flagged attacks
 
     @property
     def holds(self) -> bool:
@@ -56,7 +57,7 @@ class Verification:
 
     def calling(self, path: Path, place: str) -> "Verification":
         """The same, of a file that the reader knows by another name."""
-        every = (self.held, self.problems, self.notes, self.caveats)
+        every = (self.held, self.problems, self.notes, self.caveats, self.stated)
         return Verification(*(tuple(one.replace(str(path), place) for one in of) for of in every))
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,6 +67,7 @@ class Verification:
             "held": list(self.held),
             "problems": list(self.problems),
             "caveats": list(self.caveats),
+            "certificate_notes": list(self.stated),
             "notes": list(self.notes),
         }
 
@@ -84,7 +86,8 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
     else:
         held.append("Every p-value, bound, verdict and sentence of the claim follows from its counts.")
     notes.append(UNCHECKED)
-    return Verification(tuple(held), tuple(problems), tuple(notes), tuple(again["claim"]["caveats"]))
+    stated = tuple(again["notes"])
+    return Verification(tuple(held), tuple(problems), tuple(notes), tuple(again["claim"]["caveats"]), stated)
 
 
 def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = None, what: str = "It") -> Verification:
@@ -109,6 +112,7 @@ def compare_documents(content: Mapping[str, Any], again: Mapping[str, Any]) -> V
     """Hold a certificate against the one that a run gives now."""
     told = {
         "model.digest": "The run holds another model of that name",
+        "model.answers.digest": "The model of the run answers other classes",
         "calibration.fingerprint": "The run was calibrated on other samples",
         "provenance.ledger": "The rows of the run are not those that the certificate was made from",
         "provenance.question": "The run was asked another question",
@@ -222,6 +226,11 @@ def _check_sizes(document: CertificateDocument) -> None:
     if not clean.wrong + clean.refused <= clean.n <= known.n:
         found = f"{clean.wrong} wrong and {clean.refused} refused of {clean.n}"
         raise RiskError(f"clean_error: {found}, but there are {known.n} samples to calibrate")
+    if (answers := document.model.answers) is not None:
+        left_out = {place for place in answers.left_out if place < known.n}
+        if len(left_out) < len(answers.left_out) or answers.n + len(left_out) != known.n:
+            found = f"{answers.n} of them and {len(answers.left_out)} that are left out"
+            raise RiskError(f"model.answers: found {found}, but there are {known.n} samples to calibrate")
     within = set[tuple[str, float]]()
     for one in document.lists:
         where, arms = f"the list within {one.norm} {one.eps:g}", set[str]()

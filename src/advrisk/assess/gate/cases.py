@@ -73,10 +73,15 @@ def _verdict(case: Case) -> Cell:
 
 def _open(cases: Sequence[Case]) -> list[str]:
     """Each that does not pass, and what would settle it."""
-    return [f"{case.name}: {'; '.join((case.reason, *case.beside))}." for case in cases if case.verdict != "pass"]
+    return [f"{case.name}: {_joined(case.reason, *case.beside)}." for case in cases if case.verdict != "pass"]
 
 
 def _cautions(cases: Sequence[Case]) -> list[str]:
     """What to know of those that pass, each said once."""
     counts = Counter(text for case in cases if case.verdict == "pass" for text in case.beside)
-    return [f"Beside what passes{f' ({n} times)' if n > 1 else ''}: {text}." for text, n in counts.items()]
+    return [f"Beside what passes{f' ({n} times)' if n > 1 else ''}: {_joined(text)}." for text, n in counts.items()]
+
+
+def _joined(*texts: str) -> str:
+    """Parts of one sentence; whole sentences among them lose their full stop."""
+    return "; ".join(text.removesuffix(".") for text in texts)

@@ -355,7 +355,8 @@ class Measures:
         model = self._certificates.of(str(left.subject))
         terms = f"alpha {self._certificates.alpha:g}, zeta {self._certificates.zeta:g}"
         clean = f"clean error {rate(model.clean_error.value)}"
-        return Measured(estimate, notes=(f"{terms}; {shown}; {clean}",), caveats=model.caveats)
+        notes = (f"{terms}; {shown}; {clean}", *self._certificates.notes)
+        return Measured(estimate, notes=notes, caveats=model.caveats)
 
     def _certified_share(self, left: Term) -> Measured:
         """The bound that the samples to calibrate certify, the largest of the lists meant: it holds or it does not."""
@@ -372,8 +373,8 @@ class Measures:
         found, model = self._certificates, self._certificates.of(str(left.subject))
         estimate = found.bound(test for test in tests if test is not None)
         clean = f"clean error {rate(model.clean_error.value)}"
-        notes = (f"zeta {found.zeta:g}, taken by itself, on {found.calibration.n:,} samples to calibrate; {clean}",)
-        return Measured(estimate, notes=notes, caveats=model.caveats)
+        terms = f"zeta {found.zeta:g}, taken by itself, on {found.calibration.n:,} samples to calibrate; {clean}"
+        return Measured(estimate, notes=(terms, *found.notes), caveats=model.caveats)
 
     # Counts
 

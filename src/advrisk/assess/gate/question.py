@@ -19,7 +19,7 @@ from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
 from advrisk.core.names import counted
 from advrisk.core.sections import Section, Unanswered
-from advrisk.ledger.frozen import frozen_lists
+from advrisk.ledger.frozen import LostQuestionError, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.risk.losses import bound_losses
 from advrisk.study import (
@@ -139,8 +139,16 @@ def run_ground(context: Context, *, evasion: AnyEvasion | None = None, cost: flo
         found,
         relative=found.relative if evasion is None else evasion == AVERAGE,
         has_cost=found.has_cost or cost is not None,
-        certified_sizes={one.eps for one in frozen_lists(context.ledger)} or None if found.certified else None,
+        certified_sizes=_certified_sizes(context) if found.certified else None,
     )
+
+
+def _certified_sizes(context: Context) -> set[float] | None:
+    """The sizes that were frozen; None where they are not known, and a requirement on any of them is undecided."""
+    try:
+        return {one.eps for one in frozen_lists(context.ledger)} or None
+    except LostQuestionError:
+        return None
 
 
 def _norm(context: Context) -> Norm:

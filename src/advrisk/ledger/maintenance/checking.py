@@ -13,6 +13,7 @@ from advrisk.core.errors import LedgerError
 from advrisk.core.names import counted
 from advrisk.core.shortage import ShortageError, refuse_shortage, shortage_named
 from advrisk.ledger import history
+from advrisk.ledger.frozen import NO_QUESTION, LostQuestionError, linked
 from advrisk.ledger.history import History, later_history, read_history
 from advrisk.ledger.inputs import deleted_inputs, unreadable_inputs
 from advrisk.ledger.ledger import Ledger
@@ -28,13 +29,14 @@ from advrisk.ledger.manifest import (
     read_replaces,
     stamp_file,
 )
-from advrisk.ledger.rewriting import faults_of
+from advrisk.ledger.rewriting import faults_of, read_tables
 from advrisk.ledger.segments import FOLDER, all_segments
 from advrisk.ledger.storage import Storage
 from advrisk.ledger.sync.copies import Place, readable_storage
 from advrisk.ledger.verified import LOST_ADVICE
 
 _TRIES = 20
+QUESTION = "question"
 _AGAIN = "`--repair` moves it aside, and `advrisk run` then does its cells again and nothing else"
 
 
@@ -42,7 +44,7 @@ _AGAIN = "`--repair` moves it aside, and `advrisk run` then does its cells again
 class Finding:
     """Something that is not as it should be. Of `damage`, numbers are wrong or missing; the rest is only untidy."""
 
-    kind: str  # truncated | altered | missing | unreadable | duplicate | rows | inputs | orphan | unfinished
+    kind: str  # truncated | altered | missing | unreadable | duplicate | rows | question | inputs | orphan | unfinished
     place: str
     what: str
     remedy: str
@@ -90,6 +92,11 @@ class Inspection:
     @property
     def damaged(self) -> bool:
         return any(finding.damage for finding in self.findings)
+
+    @property
+    def lacks_question(self) -> bool:
+        """Whether it is not known any more what was to be certified; no repair changes that."""
+        return any(finding.kind == QUESTION for finding in self.findings)
 
     def add(self, kind: str, place: object, what: str, remedy: str, *, damage: bool = True) -> None:
         self.findings.append(Finding(kind, str(place), what, remedy, damage))
@@ -143,6 +150,7 @@ def _inspected(
     sound = [one for one in found.segments if not found.faults[one.name] and one.name not in found.copies]
     counts = counted_rows(found.ledger, sound, _cells_of_inputs(found))
     _look_at_rows(found, counts)
+    _look_at_questions(found, calibrated=counts.calibrated)
     _look_at_inputs(found, counts.named, counts.redo)
     _look_for_leftovers(found, [segment for segment in everything if segment.name in replaced])
     return found
@@ -232,6 +240,22 @@ def _look_at_rows(found: Inspection, counts: Counts) -> None:
         n = counted(len(counts.unknown), "cell")
         what = f"scores or measures of {n} that are not there, {counts.unknown[0]} among them"
         found.add("rows", found.ledger, what, "`--repair` moves them aside, and `advrisk run` makes them again")
+
+
+def _look_at_questions(found: Inspection, *, calibrated: bool) -> None:
+    """Frozen questions that do not follow each other, or cells on samples to calibrate that no question asked for."""
+    rows = dict.fromkeys(
+        tuple(row.items())
+        for segment in found.segments
+        if not found.faults[segment.name].keys() & {FILE, "questions.parquet"} and segment.name not in found.copies
+        for table in read_tables(segment, ["questions"]).values()
+        for row in table.to_pylist()
+    )
+    try:
+        if not linked([dict(row) for row in rows], found.ledger) and calibrated:
+            raise LostQuestionError(found.ledger, NO_QUESTION)
+    except LostQuestionError as error:
+        found.add(QUESTION, found.ledger, error.reason, error.remedy)
 
 
 def _cell_fault(row: dict[str, Any]) -> str:

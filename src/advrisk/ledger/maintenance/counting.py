@@ -85,6 +85,10 @@ _REDO = """
     SELECT shard, arg_min(cell, (o.detail IS DISTINCT FROM 'clean', cell)) AS cell
     FROM finished JOIN counted_outcomes o USING (cell) WHERE shard IS NOT NULL GROUP BY shard
 """
+_CALIBRATED = """
+    SELECT 1 FROM finished WHERE shard IN (SELECT shard FROM samples WHERE split IN ('calibrate', 'dropped-calibrate'))
+    LIMIT 1
+"""
 
 
 @dataclass
@@ -98,6 +102,7 @@ class Counts:
     unknown: list[str] = field(default_factory=list)  # what scores and measures are about that is not there
     named: set[str] = field(default_factory=set)  # those of the names that were asked for that are cells
     redo: dict[str, str] = field(default_factory=dict)  # shard -> the cell that makes its inputs again
+    calibrated: bool = False  # whether some cell met samples to calibrate
 
 
 def counted_rows(ledger: Path, segments: Sequence[Path], names: Sequence[str]) -> Counts:
@@ -156,6 +161,7 @@ def _compared(connection: "DuckDBPyConnection", names: Sequence[str]) -> Counts:
     counts.unknown = [row["cell"] for row in _rows(connection, _UNKNOWN)]
     connection.register("names", pa.table({"cell": pa.array(names, pa.string())}))
     counts.named = {row["cell"] for row in _rows(connection, "FROM names SEMI JOIN finished USING (cell)")}
+    counts.calibrated = bool(_rows(connection, _CALIBRATED))
     counts.redo = {row["shard"]: row["cell"] for row in _rows(connection, _REDO)}
     return counts
 

@@ -54,6 +54,22 @@ def depends_on_batch(ask: Callable[[Tensor], Tensor], x: Tensor, low: Tensor, hi
     return torch.equal(first, ask(calm))
 
 
+def depends_on_neighbours(ask: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    """Whether own inputs, from the darkest to the brightest, are answered otherwise in other company.
+
+    The outermost ones are asked beside copies of themselves, and each half beside its own copy: so a model that mixes
+    rows of dark batches alone shows it, too. All batches are of one size, and every row stays at its place in them.
+    """
+    mixed, half = ask(x), len(x) // 2
+    for rows in (slice(0, 1), slice(len(x) - 1, len(x)), slice(0, half), slice(half, 2 * half)):
+        places = torch.arange(len(x))
+        n = rows.stop - rows.start
+        company = x[rows.start + (places - rows.start) % n]  # those rows stay where they are
+        if not _alike(mixed[rows], ask(company)[rows]):
+            return torch.equal(mixed, ask(x))
+    return False
+
+
 def _alike(one: Tensor, two: Tensor) -> bool:
     if not one.is_floating_point():
         return torch.equal(one, two)

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from advrisk.core.seeds import key
@@ -16,6 +18,8 @@ from advrisk.run.identity.comparing import AnswerComparison, OtherAnswer, compar
 from advrisk.run.identity.recorded import Answers, RecordedShard, recorded_answers
 from advrisk.run.loading import Material
 from advrisk.run.redrawing import redrawn
+
+_ROWS = 256  # asked about at a time
 
 
 def asked_aside(model: Model) -> Model:
@@ -41,6 +45,15 @@ def ask_again(
         if names and recorded[shard.cell]:
             found += _of_shard(model, names, recorded[shard.cell], material, seed=seed)
     return found
+
+
+def clean_classes(model: Model, x: NDArray[np.float32]) -> list[int]:
+    """The class of each clean input, refused or not, of a model that does not draw."""
+    given = torch.from_numpy(x).to(model.device)
+    with one_thread(), torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        replies = [redrawn(model, part, torch.arange(len(part)), None) for part in torch.split(given, _ROWS)]
+    return [int(label) for reply in replies for label in reply.labels[0]]
 
 
 def _of_shard(

@@ -20,11 +20,11 @@ from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_page import certificate_page
 from advrisk.risk.certificate import look_order
-from tests.golden.make_certificate_v2 import BROKEN, MODEL, SAMPLES, document, golden_ledger
+from tests.golden.make_certificate_v3 import BROKEN, MODEL, SAMPLES, document, golden_ledger
 
 from .conftest import write_rows
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "certificate-v2.json"
+GOLDEN = Path(__file__).parents[3] / "golden" / "certificate-v3.json"
 
 
 @pytest.fixture(scope="module")
@@ -234,7 +234,7 @@ def test_files_that_are_no_certificate(tmp_path: Path, text: str, complaint: str
         (("family",), []),
         (("family", 0, "eps"), -1.0),
         (("more",), 1),
-        (("version",), 3),
+        (("version",), 2),
         (("calibration", "n"), 10**30),
         (("calibration", "n"), 10**9),
         (("calibration", "classes"), {"a": 80}),

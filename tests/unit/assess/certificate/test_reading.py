@@ -148,11 +148,11 @@ def test_a_frozen_list_decides_which_attacks_count(made: Make) -> None:
     )
     ledger = freeze(ledger, [PGD, "nes,s=2@linf:0.1"], ["nes,s=2@linf:0.1"])
     assert [(one.arm, one.origin) for one in only(ledger).attacks] == [("nes,s=2@linf:0.1", "frozen"), (PGD, "study")]
-    (caveat,) = caveats_of_samples(ledger)
+    (caveat,) = caveats_of_samples(ledger, 0.05)
     assert f"met by attacks that no frozen question lists: {FGSM} against m." in caveat
     ledger = freeze(ledger, [PGD])
     assert [one.arm for one in only(ledger).attacks] == [PGD]
-    assert "other attacks: m within linf 0.1" in caveats_of_samples(ledger)[0]
+    assert "other attacks: m within linf 0.1" in caveats_of_samples(ledger, 0.05)[0]
     ledger = freeze(ledger, [PGD, FGSM, "gone@linf:0.1"])
     with pytest.raises(RiskError, match=r"gone@linf:0\.1 against m was to be certified and is gone"):
         only(ledger)

@@ -12,7 +12,6 @@ from advrisk.api.certificates import certificate_doubts, write_certificates
 from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.settled import (
     caveats_of_samples,
-    notes_on_repetition,
     question_settings,
     stated_question,
 )
@@ -96,9 +95,9 @@ def ask(
 )
 def test_whatever_is_changed_after_a_test_is_said(ledger: Ledger, changes: dict[str, Any], told: str) -> None:
     ask(ledger)
-    assert caveats_of_samples(ledger.reopened()) == []
+    assert caveats_of_samples(ledger.reopened(), 0.05) == []
     ask(ledger, **changes)
-    (sentence,) = caveats_of_samples(ledger.reopened())
+    (sentence,) = caveats_of_samples(ledger.reopened(), 0.05)
     assert told in sentence
     assert "take new samples, in a new folder" in sentence
 
@@ -108,10 +107,10 @@ def test_the_way_back_is_a_change_too_and_the_same_question_is_none(ledger: Ledg
     frozen_at = asked_question(ledger.reopened()).frozen_at  # type: ignore[union-attr]
     ask(ledger)
     ask(ledger, stated={"models": ["m", "n"]})  # the same in other words
-    assert caveats_of_samples(ledger.reopened()) == []
+    assert caveats_of_samples(ledger.reopened(), 0.05) == []
     ask(ledger, zeta=0.4)
     ask(ledger)
-    (sentence,) = caveats_of_samples(ledger.reopened())
+    (sentence,) = caveats_of_samples(ledger.reopened(), 0.05)
     assert "zeta was 0.4 and is 0.05" in sentence
     assert asked_question(ledger.reopened()).frozen_at == frozen_at  # type: ignore[union-attr]
 
@@ -198,7 +197,7 @@ def test_a_question_that_a_repair_took_out_is_a_caveat(sound: Ledger, with_histo
     """It differs in alpha alone, so that no cell tells of it."""
     ask(sound, alpha=0.01)
     (segment,) = [path.parent for path in sound.path.rglob("questions.parquet")]
-    assert caveats_of_samples(sound.reopened()) == []
+    assert caveats_of_samples(sound.reopened(), 0.05) == []
     sound.append({"samples": sound.query("FROM samples")})
     shutil.rmtree(segment)
     if with_history:
@@ -210,14 +209,33 @@ def test_a_question_that_a_repair_took_out_is_a_caveat(sound: Ledger, with_histo
         assert model.caveats[0].startswith(f"A repair {told}")
 
 
-def test_other_samples_make_a_note_of_tests_that_were_tried(ledger: Ledger) -> None:
-    ask(ledger, last=20)
+def test_tests_on_other_samples_are_a_caveat_with_their_number(ledger: Ledger) -> None:
+    ask(ledger, last=10)
+    assert caveats_of_samples(ledger.reopened(), 0.05) == []
+    ask(ledger, first=10, last=20)
+    (caveat,) = caveats_of_samples(ledger.reopened(), 0.05)
+    assert caveat.startswith("1 other question of this run met other samples before. Of 2 tests, some are wrong up to ")
+    assert "Of 2 tests, some are wrong up to 10 % of the time" in caveat
     ask(ledger, first=20)
-    assert caveats_of_samples(ledger.reopened()) == []
-    (note,) = notes_on_repetition(ledger.reopened(), 0.05)
-    assert "Of 2 tests, some are wrong up to 10 % of the time" in note
-    ask(ledger, first=20)
-    assert len(notes_on_repetition(ledger.reopened(), 0.05)) == 1
+    for _ in range(2):
+        (caveat,) = caveats_of_samples(ledger.reopened(), 0.05)
+        assert "2 other questions of this run met other samples before. Of 3 tests, some are wrong up to 15 %" in caveat
+        ask(ledger, first=20)  # the same question is no other test
+    ask(ledger, first=20, zeta=0.04)
+    again, elsewhere = caveats_of_samples(ledger.reopened(), 0.04)
+    assert "zeta was 0.05 and is 0.04" in again
+    assert "Of 4 tests, some are wrong up to 16 %" in elsewhere, "those on the same samples are tests, too"
+
+
+def test_what_was_tried_elsewhere_leaves_no_claim_without_a_caveat(sound: Ledger) -> None:
+    ask(sound, last=50)
+    rows = sound.query("FROM samples").to_pylist()
+    moved = [row | {"split": "dropped-calibrate"} for row in rows if int(row["sample"][1:]) < 50]
+    sound.append({"samples": table_from("samples", {name: [row[name] for row in moved] for name in moved[0]})})
+    ask(sound, first=50)
+    for model in assess_run(sound.reopened(), None, {}).models:
+        assert (model.certified, model.verdict) == (False, "certified, with caveats")
+        assert model.caveats[0].startswith("1 other question of this run met other samples before.")
 
 
 STUDY: dict[str, Any] = {

@@ -294,7 +294,7 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
 
     clean = SimpleNamespace(value=0.1)
     lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")], caveats=(), clean_error=clean)
-    told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists)
+    told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists, notes=())
     monkeypatch.setattr(Certificate, "assess", lambda self, context, given: told)
     loose, strict = (one(run.gate("certificate.m", strict_flags=given)) for given in (False, True))
     assert (loose.verdict, strict.verdict) == ("pass", "undecided")
@@ -320,7 +320,8 @@ def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
     def told(*lists: SimpleNamespace, caveats: tuple[str, ...] = ()) -> None:
         model = SimpleNamespace(lists=lists, caveats=caveats, clean_error=SimpleNamespace(value=0.9))
         calibration = SimpleNamespace(n=200)
-        found = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda name: model, calibration=calibration)
+        notes = ("Some attacks are flagged.",)
+        found = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda name: model, calibration=calibration, notes=notes)
         found.bound = MethodType(CertificateAssessment.bound, found)
         monkeypatch.setattr(Certificate, "assess", lambda self, context, given: found)
 
@@ -337,6 +338,8 @@ def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
         assert allowed.verdict == "pass"
         assert allowed.cautions[:2] == ("zeta was chosen later.", "A second one.")
         assert any("clean error 90 %" in caution for caution in allowed.cautions)
+        for one_gate in (found, allowed):
+            assert one_gate.cautions[-1] == "Some attacks are flagged."
     assert one(run.gate("certified_wrong.m <= 0.5 with caveats")).verdict == "fail", "a useless model"
     assert one(run.gate("certified_broken.m <= 0.07")).verdict == "fail", "of all sizes the worst"
     bound = one(run.gate("certified_broken.m at 0.1 <= 0.07 with caveats")).estimate
