@@ -1,12 +1,12 @@
 """`advrisk evasion`: from a detector's answers to a curve in a file."""
 
-import json
 from typing import Annotated, Literal
 
 import typer
 
 from advrisk.cli.options import AsJson, OfDetector, OfFalseAlarms, OfThreshold, alarm_of
 from advrisk.core.errors import StudyError
+from advrisk.core.plain import json_text
 from advrisk.core.traits import Norm
 
 
@@ -52,4 +52,4 @@ def evasion(
     )
     if out:
         found.write(out)
-    print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False)) if as_json else print_evasion(found, out)
+    print(json_text(found)) if as_json else print_evasion(found, out)

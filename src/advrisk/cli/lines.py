@@ -49,7 +49,7 @@ def show_finding(
     show_rows(
         lambda: [row for one in found for row in one.rows()],
         found[0].columns,
-        lambda: [one.as_dict() for one in found],
+        lambda: found,
         show,
         out_csv=out_csv,
         as_json=as_json,

@@ -13,7 +13,7 @@ from advrisk.assess.protocol import Finding
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
-from advrisk.core.plain import json_text, plain
+from advrisk.core.plain import json_text, plain, plain_fields
 from advrisk.core.sections import Unanswered, summary_of
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
@@ -51,17 +51,17 @@ def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, foun
         "run": run_name,
         "made_at": time_of_making().strftime("%Y-%m-%dT%H:%M:%SZ"),
         "filter": found.view.as_dict(),
-        "asked": dict(found.asked),
-        **leading(found).as_dict(),
+        "asked": found.asked,
+        **plain_fields(leading(found)),
         "headlines": headlines(found),
-        "executive": executive_summary(ledger, study, found).as_dict(),
+        "executive": executive_summary(ledger, study, found),
         "provenance": _origin(ledger, study, found),
         "numbers": found.rows(),
         **{name: told.get(name) for name in SINGLE},
         **{field: told.get(name, []) for name, field in LISTS.items()},
         "further": {name: finding_record(one) for name, one in found.brought.items() if isinstance(one, Finding)},
         "arms": arm_shares(ledger, found.arms),
-        "flags": list(found.flags),
+        "flags": found.flags,
         "unanswered": {name: str(why) for name, why in found.answers.items() if isinstance(why, Unanswered)},
     }
     return dict(plain(record))
@@ -133,8 +133,6 @@ def _told(result: Any) -> Any:
     match result:
         case DamageAssessment():
             return damage_record(result)
-        case Tabular():
-            return dict(result.as_dict())  # type: ignore[attr-defined]
-        case tuple():
-            return [one.as_dict() for one in result]
+        case Tabular() | tuple():
+            return plain(result)
     return None  # of a package, which has sections

@@ -72,7 +72,7 @@ def show_group(
 
     curves = group_curves(found, group)
     labels = {one.row.label for one in curves}
-    record = {"tpr": found.tpr, "level": found.level, "tables": [one.as_dict() for one in curves]}
+    record = {"tpr": found.tpr, "level": found.level, "tables": curves}
     shown = shown_part(run, lambda: record, lambda: print_sections(group_sections(found, curves)))
     rows = [row for row in found.rows() if row["row"] in labels]
     show_rows(lambda: rows, found.columns, *shown, out_csv=out_csv, as_json=as_json)

@@ -22,7 +22,7 @@ time.
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,10 +55,6 @@ class SearchGuarantee:
     def error(self) -> float | None:
         """How often the claim about all settings may be wrong."""
         return None if self.level is None else self.zeta + self.delta
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**vars(self), "level": self.level, "error": self.error}
 
 
 def search_guarantee(

@@ -17,7 +17,7 @@ With one size each this is Holm's procedure.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,10 +46,6 @@ class CertifiedSizes:
     def stopped_at(self) -> float | None:
         """The size that failed, after which none was tested; None: all are certified."""
         return self.eps[self.n_certified] if self.n_certified < len(self.eps) else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**vars(self), "largest": self.largest, "stopped_at": self.stopped_at}
 
 
 def largest_p(p: ArrayLike) -> float:

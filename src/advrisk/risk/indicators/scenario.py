@@ -91,10 +91,6 @@ class Scenario:
         """The same scenario by another name."""
         return replace(self, name=name)
 
-    def as_dict(self) -> dict[str, Any]:
-        """As it was written, for JSON."""
-        return {str(key): _plain(value) for key, value in self.source.items()}
-
     def walk(self) -> Iterator[Branch]:
         """All branches, each before those it is made of."""
         waiting = list(reversed(self.branches))
