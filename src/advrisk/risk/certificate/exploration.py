@@ -22,13 +22,14 @@ time.
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
+from advrisk.core.plain import InJson
 from advrisk.risk.certificate.counts import Floats, check_rate
 
 Kernel = Literal["squared-exponential", "matern-5/2"]
@@ -44,6 +45,8 @@ class SearchGuarantee:
     beta: float  # what the theorem asks for, as a factor of sigma
     gap: float  # by how much p of an untried setting may exceed the largest that was found
     beta_used: float
+
+    in_json: ClassVar[InJson] = {"level": "level", "error": "error"}
 
     @property
     def level(self) -> float | None:

@@ -17,12 +17,13 @@ With one size each this is Holm's procedure.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import InJson
 from advrisk.risk.certificate.counts import Floats, check_rate
 
 Name = TypeVar("Name", bound=Hashable)  # of a model, or of a model and a norm
@@ -36,6 +37,8 @@ class CertifiedSizes:
     p: tuple[float, ...]
     n_certified: int  # the first so many sizes are certified
     level: float  # what its last p was held against: zeta, or its share among several models
+
+    in_json: ClassVar[InJson] = {"largest": "largest", "stopped_at": "stopped_at"}
 
     @property
     def largest(self) -> float | None:
