@@ -31,10 +31,11 @@ def plain(value: Any) -> Any:
 
 
 def plain_fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass as plain values, by name, and what its `in_json` makes of them, if it has one."""
-    names: InJson = {one.name: one.name for one in fields(value)} | dict(getattr(value, "in_json", {}))
+    """The public fields of a dataclass as plain values, with what its `in_json`, if it has one, makes of them."""
+    own: InJson = {one.name: one.name for one in fields(value) if not one.name.startswith("_")}
+    changes: InJson = getattr(value, "in_json", {})
     told: dict[str, Any] = {}
-    for attribute, name in names.items():
+    for attribute, name in {**own, **changes}.items():
         if name is not None:
             held = plain(_attribute(value, attribute))
             told |= {name: held} if name else held

@@ -45,7 +45,7 @@ def damage_record(found: DamageAssessment) -> dict[str, Any]:
 
 def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything a report says, as plain values; None where there is no answer, and then `unanswered` may say why."""
-    told = {one.name: _told(one.result) for one in found.answered}
+    told = {one.name: _told(one.result) for one in found.answered if one.name not in found.brought}
     record = {
         "schema": SCHEMA,
         "run": run_name,
@@ -129,10 +129,5 @@ def write_json(target: Path, record: dict[str, Any]) -> Path:
 
 
 def _told(result: Any) -> Any:
-    """A result as plain values; a list of several."""
-    match result:
-        case DamageAssessment():
-            return damage_record(result)
-        case Tabular() | tuple():
-            return plain(result)
-    return None  # of a package, which has sections
+    """The result of a built-in question as plain values; a list of several."""
+    return damage_record(result) if isinstance(result, DamageAssessment) else plain(result)

@@ -398,7 +398,3 @@ def _told(prefix: str, found: Estimate | None) -> Row:
     """An estimate as columns: `contribution`, `contribution_low`, …, or without a prefix `value`, `low`, …"""
     names = {"value": prefix, **{name: f"{prefix}_{name}" for name in ("low", "high", "method")}}
     return {column if prefix else name: getattr(found, name) if found else None for name, column in names.items()}
-
-
-def _plain(found: Estimate | None) -> dict[str, Any] | None:
-    return found.as_dict() if found else None

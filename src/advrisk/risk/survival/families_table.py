@@ -1,6 +1,5 @@
 """All families beside each other on the same rows, and which of them is taken."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -84,7 +83,3 @@ def _row(fit: SurvivalFit, chosen: bool, held_out: Mapping[str, float], until: f
         endless_mean=fit.mean(),
         fit=fit,
     )
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

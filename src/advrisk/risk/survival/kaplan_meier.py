@@ -54,7 +54,7 @@ class KaplanMeier:
     _quantile: float = field(repr=False)
     _rows: "_Rows" = field(repr=False)
 
-    in_json: ClassVar[InJson] = dict.fromkeys(("level", "n", "n_events", "plateau", "n_clusters", "_quantile", "_rows"))
+    in_json: ClassVar[InJson] = dict.fromkeys(("level", "n", "n_events", "plateau", "n_clusters"))
 
     @property
     def longest(self) -> float:
