@@ -15,6 +15,7 @@ from advrisk import Run, Study
 from advrisk.assess.gate.question import Gate
 from advrisk.cli.app import app
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import plain
 from advrisk.risk.paired_share import share_difference
 from advrisk.study import AlarmSpec
 from advrisk.study.assess import SurvivalSpec
@@ -239,7 +240,7 @@ def test_a_time_that_nobody_saw_lets_nothing_pass(folder: Path) -> None:
     assert late.survival().asked_until == 10_000
     (last,) = late.gate("survival.plain >= 0.001").results[-1:]
     assert last.verdict == "undecided"
-    assert "before the limit of 10000" in str(last.as_dict())
+    assert "before the limit of 10000" in str(plain(last))
 
 
 def test_the_gate_is_told_wherever_a_run_is(folder: Path) -> None:

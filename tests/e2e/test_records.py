@@ -18,7 +18,7 @@ from rich.console import Console
 from advrisk import Estimate, Run, Study
 from advrisk.assess.protocol import Finding, fault_of
 from advrisk.core.errors import RiskError, RunError, StudyError
-from advrisk.core.plain import json_text, plain
+from advrisk.core.plain import json_text, plain, plain_fields
 from advrisk.core.sections import Table, Unanswered, every
 from advrisk.core.tables import Tabular
 from advrisk.core.values import value_lines
@@ -559,7 +559,7 @@ class TestPart:
         for words in (["show", run], ["show", "damage", run], ["select", run], ["report", run, "--out", "-"]):
             told = strict(advrisk(*words, "--json").stdout)
             same = {name: told[name] for name in ("headline", "ship", "least_bad", "decided", "requirements")}
-            assert same == {name: lead.as_dict()[name] for name in same}, words
+            assert same == {name: plain_fields(lead)[name] for name in same}, words
             assert told["headlines"][: len(lead.sentences)] == list(lead.sentences), words
         for words in (["show", run], ["select", run]):
             assert advrisk(*words, env=wide).stdout.splitlines()[0] == lead.headline, words

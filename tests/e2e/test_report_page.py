@@ -18,6 +18,7 @@ from advrisk import Run, Study
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError, StudyError
 from advrisk.core.palette import COLOURS
+from advrisk.core.plain import json_text
 from tests.stamps import restamp
 
 from .conftest import Command, study_of
@@ -426,7 +427,7 @@ def test_where_the_numbers_come_from(run: Run, report: Path) -> None:
     assert found.n_rows == len(outcomes)
     assert found.n_forward == sum(outcomes["n_forward"].to_pylist())
     assert {split.name: split.n for split in found.splits} == {"evaluate": 24, "calibrate": 40}
-    assert json.loads(json.dumps(found.as_dict()))["seed"] == 5
+    assert json.loads(json_text(found))["seed"] == 5
     page = report.read_text(encoding="utf-8")
     for model in run.models():
         assert model["digest"] in page

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
@@ -110,10 +110,6 @@ class Answer:
     catch: bool
     seconds: float | None  # from picture to answer
     time: datetime
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {**vars(self), "time": self.time.isoformat()}
 
 
 def words(design: Design) -> tuple[str, str]:

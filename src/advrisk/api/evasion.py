@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from advrisk.assess.damage.shape import MONOTONE_OPTION, NO_MONOTONE, shape_sent
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.core.plain import InJson, plain_fields
 from advrisk.core.sections import Column, Section, Table, Text
 from advrisk.core.seeds import generator
 from advrisk.core.traits import Norm
@@ -55,6 +56,8 @@ class FittedEvasion:
     shape: ShapeTest | None = None  # whether the answers have the shape that the fit assumes
     source: Path | None = None  # the file of the answers
 
+    in_json: ClassVar[InJson] = dict.fromkeys(("curve", "source"))
+
     def write(self, path: str | Path) -> Path:
         """Write the curve to a file that a study or `--evasion` names; the answers' own file is not written over."""
         with output_file(path, keep=True) as target:
@@ -65,16 +68,7 @@ class FittedEvasion:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {
-            "norm": self.norm,
-            "n": self.n,
-            "n_undetected": self.n_undetected,
-            "asked": list(self.asked),
-            "half": self.half.as_dict() if self.half else None,
-            "values": [{"size": size, **value.as_dict()} for size, value in self.values],
-            "shape": self.shape.as_dict() if self.shape else None,
-            "notes": list(self.notes),
-        }
+        return plain_fields(self) | {"values": [{"size": size, **value.as_dict()} for size, value in self.values]}
 
 
 def evasion_sections(found: FittedEvasion) -> Iterator[Section]:

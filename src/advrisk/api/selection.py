@@ -10,7 +10,7 @@ from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.indicators.question import named_losses
 from advrisk.assess.indicators.words import stated_results
 from advrisk.core.errors import RiskError, StudyError
-from advrisk.core.plain import plain
+from advrisk.core.plain import plain, plain_fields
 from advrisk.core.sections import Unanswered, result_of
 from advrisk.report.answer import Answer, answer
 from advrisk.report.headline import Requirements
@@ -70,10 +70,8 @@ class Selection:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: every number of damage, and above it what was selected, and by what."""
         beside = {} if self.damage is None else damage_record(self.damage)
-        own = self.answer.as_dict() | {"by": self.by}
-        own["scenarios"] = [one.as_dict() for one in self.scenarios]
-        own["damage_least_bad"] = self.damage.least_bad if self.damage else None
-        return beside | dict(plain(own))
+        own = {"by": self.by, "scenarios": plain(self.scenarios)}
+        return beside | plain_fields(self.answer) | own | {"damage_least_bad": self.damage and self.damage.least_bad}
 
 
 def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str | None = None) -> Selection:

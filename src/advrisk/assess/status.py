@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from advrisk.assess.certificate.deciding import is_decided
 from advrisk.assess.damage.clean import clean_shares
 from advrisk.assess.stopping import stopping_words
+from advrisk.core.plain import InJson
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import LostQuestionError, frozen_lists
@@ -74,6 +75,7 @@ class Status(Tabular):
     looks: tuple[Look, ...] = ()  # the last at each target
 
     columns: ClassVar[Columns] = {"what": "text", "name": "text", "value": "number"}
+    in_json: ClassVar[InJson] = {"complete": "complete"}
 
     @property
     def complete(self) -> bool:
@@ -102,10 +104,6 @@ class Status(Tabular):
         elif self.n_calibrated_expected:
             parts.append(f"{self.n_calibrated} of {self.n_calibrated_expected} cells to calibrate")
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        return {**vars(self), "looks": [look.as_dict() for look in self.looks], "complete": self.complete}
 
     def rows(self) -> list[Row]:
         """Every count on a row of its own; clean accuracy and rejection by model."""

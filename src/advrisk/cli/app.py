@@ -37,6 +37,7 @@ from advrisk.cli.show.app import show_app
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.names import counted, visible_line
 from advrisk.core.numbers import percent_text
+from advrisk.core.plain import plain_fields
 from advrisk.core.version import VERSION
 
 if TYPE_CHECKING:
@@ -286,13 +287,13 @@ def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: boo
     try:
         found = done.damage()
         if as_json:
-            print_json(damage_record(found) | lead.as_dict() | facts)
+            print_json(damage_record(found) | plain_fields(lead) | facts)
         else:
             print_damage(found, lead.sentences)
     except RiskError as error:  # the run is done all the same: corruptions alone, say
         print(f"no damage is reported: {error}", file=sys.stderr)
         if as_json:
-            print_json(lead.as_dict() | facts | {"unanswered": str(error)})
+            print_json(plain_fields(lead) | facts | {"unanswered": str(error)})
         else:
             tell_stopped(state.stopped)
             print("\n".join(map(visible_line, lead.sentences)))

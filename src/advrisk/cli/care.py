@@ -10,6 +10,7 @@ from advrisk.cli import DONE, FAILED
 from advrisk.cli.completion import run_folders
 from advrisk.cli.options import AsJson, RunFolder
 from advrisk.core.names import counted, visible_line
+from advrisk.core.plain import json_text
 
 if TYPE_CHECKING:
     from advrisk.ledger.maintenance.checking import Inspection
@@ -126,7 +127,7 @@ def diff(
     from advrisk.ledger import diff_ledgers
 
     found = diff_ledgers(one, other, times=times)
-    print(json.dumps(found.as_dict(), indent=2, default=str)) if as_json else _print_diff(found, one, other)
+    print(json_text(found)) if as_json else _print_diff(found, one, other)
     raise typer.Exit(DONE if found.equal else FAILED)
 
 

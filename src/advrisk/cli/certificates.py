@@ -8,7 +8,7 @@ from advrisk.assess.certificate.sections import certificate_headlines
 from advrisk.assess.certificate.words import percent
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
-from advrisk.core.plain import json_text
+from advrisk.core.plain import json_text, plain_fields
 from advrisk.render.terminal import Terminal, indented
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def print_verification(
 ) -> None:
     """Whether a certificate or another document holds and then what it says, what was checked, and what is wrong."""
     if as_json:
-        print(json_text(found.as_dict() | {"says": says} | {**facts}))
+        print(json_text(plain_fields(found) | {"says": says} | {**facts}))
         return
     console = Terminal()
     if found.holds:

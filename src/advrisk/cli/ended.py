@@ -73,7 +73,7 @@ class Ending:
             "stopped_by": self._stopped_by(run, state, left),
             "remaining": dict(left),
             "resume": None if complete else self.resume,
-            "looks": [look.as_dict() for look in state.looks],
+            "looks": state.looks,
             "status": state.as_dict(),
         }
 

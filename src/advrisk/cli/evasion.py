@@ -1,12 +1,12 @@
 """`advrisk evasion`: from a detector's answers to a curve in a file."""
 
-import json
 from typing import Annotated, Literal
 
 import typer
 
 from advrisk.cli.options import AsJson, OfDetector, OfFalseAlarms, OfThreshold, alarm_of
 from advrisk.core.errors import StudyError
+from advrisk.core.plain import json_text
 from advrisk.core.traits import Norm
 
 
@@ -53,7 +53,7 @@ def evasion(
     if out:
         found.write(out)
     if as_json:
-        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        print(json_text(found))
         return
     print_sections(evasion_sections(found))
     use = f"`advrisk select RUN --evasion {out}`, or in a study: `assess: {{damage: {{evasion: {out}}}}}`"

@@ -1,6 +1,5 @@
 """The verb `label`: people are shown pictures, and their answers become an evasion curve."""
 
-import json
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,6 +9,7 @@ from advrisk.cli import complain
 from advrisk.cli.options import RunFolder
 from advrisk.core.errors import RunError
 from advrisk.core.names import counted, visible_line
+from advrisk.core.plain import json_text
 from advrisk.core.traits import Norm
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _print_summary(folder: str, wishes: "Wishes", *, as_json: bool) -> None:
     with open_labelling(folder, wishes, create=False) as opened:
         found = opened.current_summary()
         if as_json:
-            print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+            print(json_text(found))
         else:
             _print_lines(found)
             _warn(found.warnings)

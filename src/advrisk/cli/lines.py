@@ -46,7 +46,7 @@ def show_finding(run: "Run", name: str, found: Any, output: Output) -> None:
         show_result(found, *shown_part(run, found.as_dict, show), output)
         return
     rows = (row for one in found for row in one.rows())
-    show_rows(rows, found[0].columns, lambda: [one.as_dict() for one in found], show, output)
+    show_rows(rows, found[0].columns, lambda: found, show, output)
 
 
 def print_part(run: "Run") -> None:

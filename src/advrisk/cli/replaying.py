@@ -10,6 +10,7 @@ import typer
 from advrisk.cli import DONE, FAILED
 from advrisk.cli.options import AsJson, Device, RunFolder
 from advrisk.core.errors import RiskError, StudyError
+from advrisk.core.plain import json_text, plain_fields
 
 if TYPE_CHECKING:
     from advrisk.api import Run
@@ -44,11 +45,10 @@ def replay(
     Example: advrisk ledger replay runs/signs 20 --study study.yaml
     """
     from advrisk.api import Run
-    from advrisk.core.plain import json_text
 
     found = Run.open(folder).replay(k, study=study, seed=seed, device=device)
     verified = found.verification()
-    print(json_text(verified.as_dict() | found.as_dict())) if as_json else _print(verified)
+    print(json_text(plain_fields(verified) | found.as_dict())) if as_json else _print(verified)
     raise typer.Exit(DONE if verified.holds else FAILED)
 
 

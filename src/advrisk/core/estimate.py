@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from advrisk.core.errors import RiskError
 from advrisk.core.notebook import html_table, notebook_html
@@ -35,13 +35,6 @@ class Estimate(Tabular):
     def in_percent(self) -> str:
         """A share: `33.3 % [4.3, 77.7]`."""
         return f"{percent_text(self.value, 1)} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as plain values, for JSON, which knows no infinity: that becomes None."""
-        fields = asdict(self)
-        return {
-            name: None if isinstance(value, float) and math.isinf(value) else value for name, value in fields.items()
-        }
 
     def rows(self) -> list[Row]:
         """One row."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from advrisk.core.errors import RunError
 from advrisk.core.notebook import notebook_html
+from advrisk.core.plain import plain_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,10 @@ class Tabular:
     def rows(self) -> list[Row]:
         """Every number as a row of plain values; the keys are those of `columns`."""
         raise NotImplementedError
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return plain_fields(self)
 
     def to_arrow(self) -> "pa.Table":
         """`rows()` as an Arrow table."""

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import regular
 from advrisk.core.names import did_you_mean
+from advrisk.core.plain import plain
 from advrisk.ledger.inputs import inputs_folder
 from advrisk.ledger.layout import ANSWERS_FILE, EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
@@ -54,9 +55,6 @@ class TableDigest:
     columns: tuple[str, ...]
     sha256: str
 
-    def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "columns": list(self.columns)}
-
 
 @dataclass(frozen=True)
 class LedgerDigest:
@@ -77,8 +75,8 @@ class LedgerDigest:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "rows": {"sha256": self.rows, "tables": {name: one.as_dict() for name, one in self.tables.items()}},
-            "files": {"sha256": self.of_files, "entries": [vars(one) for one in self.files]},
+            "rows": {"sha256": self.rows, "tables": plain(self.tables)},
+            "files": {"sha256": self.of_files, "entries": plain(self.files)},
         }
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json, write_json
 from advrisk.core.names import search_label
-from advrisk.core.plain import plain
+from advrisk.core.plain import InJson
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger.ledger import Ledger
 
@@ -157,6 +157,8 @@ class SearchRecord(Tabular):
         "arm": "text",
     }
 
+    in_json: ClassVar[InJson] = {"label": "label"}
+
     @property
     def label(self) -> str:
         return search_label(self.name, [str(axis["name"]) for axis in self.axes], self.model)
@@ -182,10 +184,6 @@ class SearchRecord(Tabular):
     def fruitless(self) -> bool:
         """Whether it is finished, and no setting broke anything."""
         return self.finished and any(trial.n for trial in self.trials) and not any(one.failures for one in self.trials)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        return dict(plain({"label": self.label, **asdict(self)}))
 
     def rows(self) -> list[Row]:
         """Every setting on a row of its own."""

@@ -9,11 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import write_json
+from advrisk.core.plain import InJson, plain
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
 from advrisk.study import asked_of, load_study, target_kind
@@ -48,10 +49,7 @@ class Look:
     shards: str = ""  # names the shards that were looked at
     plan: str = ""  # names all that were to be run then, in their order
 
-    def as_dict(self) -> dict[str, Any]:
-        """What machines are told of it."""
-        names = ("target", "met", "said", "decides", "level", "n_samples")
-        return {name: getattr(self, name) for name in names}
+    in_json: ClassVar[InJson] = dict.fromkeys(("n_shards", "share", "question", "shards", "plan"))
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ class Stopping:
             "n_samples": self.n_samples,
             "max_passes": self.max_passes,
             "decision_level": self.decision_level,
-            "looks": [look.as_dict() for look in self.latest],
+            "looks": plain(self.latest),
         }
 
 

@@ -5,12 +5,13 @@ Terminal, report, JSON and Python all take it from here, so that no two of them 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import stated_results
+from advrisk.core.plain import InJson
 from advrisk.core.sections import Unanswered, result_of, why_not
 from advrisk.report.findings import Findings
 from advrisk.report.headline import (
@@ -36,6 +37,12 @@ class Answer:
     n_models: int
     unfinished: bool = False
     unanswered: bool = False  # the study's scenarios have no answer
+
+    in_json: ClassVar[InJson] = {
+        "sentences": "headlines",
+        **dict.fromkeys(("n_models", "unfinished", "unanswered")),
+        **{name: name for name in ("headline", "ship", "decided")},
+    }
 
     @property
     def headline(self) -> str:
@@ -66,17 +73,6 @@ class Answer:
         if self.requirements not in (None, "met"):
             return 4
         return 0 if self.decided or self.n_models == 1 else 4
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "headline": self.headline,
-            "headlines": list(self.sentences),
-            "ship": self.ship,
-            "least_bad": self.least_bad,
-            "decided": self.decided,
-            "requirements": self.requirements,
-        }
 
 
 def answer(

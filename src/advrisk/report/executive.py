@@ -49,10 +49,6 @@ class ExecutiveSummary:
         held = {field.name: getattr(self, field.name) for field in fields(self)}
         return [(LABELS[name], sentences) for name, sentences in held.items() if sentences]
 
-    def as_dict(self) -> dict[str, list[str]]:
-        """For JSON."""
-        return {field.name: list(getattr(self, field.name)) for field in fields(self)}
-
 
 def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) -> ExecutiveSummary:
     """What a reader should know who reads nothing else."""

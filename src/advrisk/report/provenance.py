@@ -1,7 +1,7 @@
 """Where the numbers come from: study, versions, seeds, digests, samples, work; and the commands that make them."""
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -62,10 +62,6 @@ class Provenance:
     wall_s: float | None  # summed over cells: workers work side by side
     process_s: float | None
     commands: tuple[tuple[str, str], ...]  # what it does, and how
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 def provenance(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> Provenance:

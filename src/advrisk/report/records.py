@@ -13,7 +13,7 @@ from advrisk.assess.protocol import Finding
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
-from advrisk.core.plain import json_text, plain
+from advrisk.core.plain import json_text, plain, plain_fields
 from advrisk.core.sections import Unanswered, summary_of
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
@@ -45,23 +45,23 @@ def damage_record(found: DamageAssessment) -> dict[str, Any]:
 
 def findings_record(run_name: str, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything a report says, as plain values; None where there is no answer, and then `unanswered` may say why."""
-    told = {one.name: _told(one.result) for one in found.answered}
+    told = {one.name: _told(one.result) for one in found.answered if one.name not in found.brought}
     record = {
         "schema": SCHEMA,
         "run": run_name,
         "made_at": time_of_making().strftime("%Y-%m-%dT%H:%M:%SZ"),
         "filter": found.view.as_dict(),
-        "asked": dict(found.asked),
-        **leading(found).as_dict(),
+        "asked": found.asked,
+        **plain_fields(leading(found)),
         "headlines": headlines(found),
-        "executive": executive_summary(ledger, study, found).as_dict(),
+        "executive": executive_summary(ledger, study, found),
         "provenance": _origin(ledger, study, found),
         "numbers": found.rows(),
         **{name: told.get(name) for name in SINGLE},
         **{field: told.get(name, []) for name, field in LISTS.items()},
         "further": {name: finding_record(one) for name, one in found.brought.items() if isinstance(one, Finding)},
         "arms": arm_shares(ledger, found.arms),
-        "flags": list(found.flags),
+        "flags": found.flags,
         "unanswered": {name: str(why) for name, why in found.answers.items() if isinstance(why, Unanswered)},
     }
     return dict(plain(record))
@@ -129,12 +129,5 @@ def write_json(target: Path, record: dict[str, Any]) -> Path:
 
 
 def _told(result: Any) -> Any:
-    """A result as plain values; a list of several."""
-    match result:
-        case DamageAssessment():
-            return damage_record(result)
-        case Tabular():
-            return dict(result.as_dict())  # type: ignore[attr-defined]
-        case tuple():
-            return [one.as_dict() for one in result]
-    return None  # of a package, which has sections
+    """The result of a built-in question as plain values; a list of several."""
+    return damage_record(result) if isinstance(result, DamageAssessment) else plain(result)

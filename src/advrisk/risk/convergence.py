@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
+from advrisk.core.plain import InJson, plain
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.risk.damage import resampled_damage
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, as_curve, checked_sizes, paired_distances
@@ -27,9 +28,6 @@ class ConvergenceBand:
     low: Floats
     high: Floats
 
-    def as_dict(self) -> dict[str, list[float | None]]:
-        return {name: [None if np.isnan(value) else float(value) for value in vars(self)[name]] for name in vars(self)}
-
 
 @dataclass(frozen=True, eq=False)
 class Convergence(Tabular):
@@ -43,19 +41,12 @@ class Convergence(Tabular):
     band: tuple[float, float] = (0.05, 0.95)  # the quantiles of the resamples
 
     columns: ClassVar[Columns] = {"model": "text", "measure": "text", **ESTIMATE}
+    in_json: ClassVar[InJson] = {"models": None, "band": None}
 
     @property
     def measures(self) -> tuple[str, ...]:
         """What there are bands of."""
         return tuple(next(iter(self.bands.values())))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON; None where there was nothing to measure."""
-        bands = {
-            model: {measure: band.as_dict() for measure, band in of_model.items()}
-            for model, of_model in self.bands.items()
-        }
-        return {"n": self.n.tolist(), "relative": self.relative, "resamples": self.resamples, "bands": bands}
 
     def rows(self) -> list[Row]:
         """The median of the resamples and their band, for each model, measure and number of samples."""
@@ -64,7 +55,7 @@ class Convergence(Tabular):
             | {"level": round(self.band[1] - self.band[0], 12), "n": int(n), "method": f"{self.resamples} resamples"}
             for model, of_model in self.bands.items()
             for measure, band in of_model.items()
-            for n, middle, low, high in zip(self.n, *band.as_dict().values(), strict=True)
+            for n, middle, low, high in zip(self.n, *plain([band.middle, band.low, band.high]), strict=True)
         ]
 
 

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.risk.absolute import (
     EvasionComparison,
     compare_damage,
@@ -78,6 +80,8 @@ class PerturbationSize:
     estimate: Estimate
     n_already_wrong: int  # d = 0
     n_resisted: int  # d = inf
+
+    in_json: ClassVar[InJson] = {"estimate": ""}
 
     @property
     def value(self) -> float:

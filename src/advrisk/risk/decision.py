@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -60,10 +60,6 @@ class Pair:
     more_samples: int | None  # that would probably decide; None: no number of samples is seen to
     conflicts: tuple[str, ...] = ()  # numbers that contradict the order or do not back it; they make it undecided
     obstacles: tuple[str, ...] = ()  # of a pair that the interval leaves open: the same, whatever more samples say
-
-    def as_dict(self) -> dict[str, Any]:
-        told = {"conflicts": list(self.conflicts), "obstacles": list(self.obstacles)}
-        return {**vars(self), "difference": self.difference.as_dict(), **told}
 
 
 def index_of(model: str, models: tuple[str, ...]) -> int:

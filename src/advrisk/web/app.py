@@ -23,6 +23,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from advrisk.answers.records import AnswerRefusedError, Labeller, LabellingTrial, NameRefusedError, words
 from advrisk.core.errors import AdvriskError, RiskError
+from advrisk.core.plain import plain_fields
 from advrisk.web.allowance import Allowance
 from advrisk.web.guard import Guard
 from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
@@ -224,7 +225,7 @@ def _add_operator(app: FastAPI, service: Service) -> None:
         if summary is None:
             return {"pending": True, "behind": labelling.behind}
         now = {"behind": labelling.behind, "n_chosen_by": labelling.chooser.n_answers}
-        return summary.as_dict() | {"figure": summary.figure()} | now
+        return plain_fields(summary) | {"figure": summary.figure()} | now
 
     @app.post("/o/{token}/invite", dependencies=guarded)
     def invite(given: Invited) -> dict[str, str]:

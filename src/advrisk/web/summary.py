@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from advrisk.answers.records import Answer, Labeller, LabellingSettings
 from advrisk.assess.damage.labelling import agreement, fit_answers, group_warnings, shape_doubts
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, ShapeTest, curve_band, half_detected
 from advrisk.risk.labelling import Agreement
@@ -63,6 +64,14 @@ class Summary:
     shape: ShapeTest | None  # whether the answers have the shape of the curve
     warnings: tuple[str, ...]
 
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("revision", "settings", "answers", "curve", "band")),
+        **{f"settings.{name}": name for name in ("norm", "design", "seconds")},
+        **{name: name for name in ("n_answers", "fitted")},
+        "half": "half_size",
+        "clean_error": "clean_error_part",
+    }
+
     @property
     def n_answers(self) -> int:
         return len(self.answers)
@@ -71,25 +80,6 @@ class Summary:
     def fitted(self) -> bool:
         """Whether the answers, and not the prior alone, say where detection sets in."""
         return tell_of_detection(self.answers)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "norm": self.settings.norm,
-            "design": self.settings.design,
-            "seconds": self.settings.seconds,
-            "n_answers": self.n_answers,
-            "labellers": [vars(labeller) for labeller in self.labellers],
-            "agreement": vars(self.agreement),
-            "fitted": self.fitted,
-            "shape": self.shape.as_dict() if self.shape else None,
-            "warnings": list(self.warnings),
-            "half_size": self.half.as_dict() if self.half else None,
-            "damage": {model: estimate.as_dict() for model, estimate in self.damage.items()},
-            "clean_error_part": dict(self.clean_error),
-            "extrapolated": dict(self.extrapolated),
-            "monte_carlo": {model: estimate.as_dict() for model, estimate in self.monte_carlo.items()},
-        }
 
     def figure(self) -> dict[str, Any]:
         """What the page draws: the curve, and each answer as a mark."""

@@ -15,6 +15,7 @@ from advrisk.assess.damage.distances import Distances
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import risk_headline
+from advrisk.core.plain import json_text
 from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.ledger.tables import table_from
@@ -228,7 +229,7 @@ def test_without_damage_the_reason_is_the_answer(tmp_path: Path) -> None:
 
 def test_the_record_is_plain_lists(tmp_path: Path) -> None:
     summary = told(tmp_path, findings_of(damage=damage({"strong": STRONG, "weak": WEAK})))
-    plain = json.loads(json.dumps(summary.as_dict()))
+    plain = json.loads(json_text(summary))
     assert list(plain) == ["ship", "sure", "drivers", "undecided", "untested", "further"]
     assert plain["further"] == [], "no package's assessment was asked"
     assert [list(sentences) for _, sentences in summary.parts()] == list(plain.values())[:-1]

@@ -9,6 +9,7 @@ import pytest
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.core.plain import plain_fields
 from advrisk.core.sections import Unanswered
 from advrisk.report.answer import answer, leading
 from advrisk.report.headline import damage_headline, scenario_headline
@@ -110,7 +111,7 @@ def test_scenarios_that_disagree_say_so_first_and_name_no_model() -> None:
     found = answer(assessed(**BETTER), [town, night])
     assert found.headline.startswith("The scenarios disagree: town favours adv (risk ")
     assert "), night favours std (risk " in found.headline
-    assert (found.least_bad, found.ship, found.as_dict()["decided"]) == (None, None, False)
+    assert (found.least_bad, found.ship, plain_fields(found)["decided"]) == (None, None, False)
     assert [one.split(",")[0] for one in found.sentences[1:3]] == [
         "In the scenario town (loss: loss)", "In the scenario night (loss: loss)",
     ]  # fmt: skip
@@ -150,7 +151,7 @@ def test_machines_are_told_no_model_that_fails_what_is_required(
     verdicts: dict[str, str], requirements: str | None, ship: str | None
 ) -> None:
     found = answer(assessed(**BETTER), gate=gate(**verdicts))
-    told = found.as_dict()
+    told = plain_fields(found)
     assert (told["least_bad"], told["requirements"], told["ship"]) == ("adv", requirements, ship)
     assert told["headline"] == damage_headline(assessed(**BETTER), gate(**verdicts))
 
@@ -167,7 +168,7 @@ def test_a_requirement_of_some_models_is_met_where_no_model_is_named() -> None:
 def test_nothing_is_shipped_by_a_run_that_is_not_done() -> None:
     found = answer(assessed(**BETTER), unfinished="3 of 8 cells")
     assert found.headline == "Decide nothing yet: the run is not finished (3 of 8 cells are done)."
-    assert (found.least_bad, found.ship, found.as_dict()["decided"]) == ("adv", None, False)
+    assert (found.least_bad, found.ship, plain_fields(found)["decided"]) == ("adv", None, False)
 
 
 ONE = {"broken": {"adv": 50}, "wrong": {"adv": 8}}

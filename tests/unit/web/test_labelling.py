@@ -10,6 +10,7 @@ import pytest
 from advrisk.answers.records import Design, Labeller, LabellingSettings
 from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import LedgerError, RiskError, RunError
+from advrisk.core.plain import plain_fields
 from advrisk.risk.evasion import MonotoneEvasion, evasion_notes, read_evasion
 from advrisk.web import labelling as module
 from advrisk.web.labelling import Labelling, Wishes, open_labelling
@@ -85,7 +86,7 @@ def test_the_doubts_about_a_curve_are_written_with_it(
     else:
         labelling.write_curve(tmp_path / "falls.json", monotone=True)
         assert isinstance(read_evasion(tmp_path / "falls.json"), MonotoneEvasion)
-        assert labelling.current_summary().as_dict()["shape"]["p_value"] > 0.01
+        assert plain_fields(labelling.current_summary())["shape"]["p_value"] > 0.01
         assert "differ between hard, plain" in note
         assert labelling.current_summary().warnings == written.notes
 
@@ -176,4 +177,4 @@ def test_a_summary_counts_catch_trials_and_labellers(labelling: Labelling) -> No
         assert one.n_catch_right == sum(answer.undetected for answer in catch)
     assert found.fitted
     assert set(found.damage) == {"plain", "hard"}
-    assert found.as_dict()["n_answers"] == 14
+    assert plain_fields(found)["n_answers"] == 14

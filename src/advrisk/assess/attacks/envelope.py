@@ -1,7 +1,7 @@
 """Which arms of a run earn their passes, read from its ledger; `risk.envelope` holds each against the envelope."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from advrisk.assess.attacks.black_box import black_box_leads
 from advrisk.assess.damage.distances import ArmDistances, Distances, arm_distances
 from advrisk.core.flags import BLACK_BOX
-from advrisk.core.plain import plain
+from advrisk.core.plain import InJson
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.core.traits import Norm
 from advrisk.ledger import EVALUATED_CELL, Ledger
@@ -43,21 +43,15 @@ class ArmComparison(Tabular):
         "spare": "flag",
     }
 
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("distances", "other_norms")),
+        **{f"distances.{name}": name for name in ("norm", "n_unfinished", "n_without_verdict")},
+        "by_model": "models",
+    }
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        told = {
-            "norm": self.distances.norm,
-            "n_samples": len(self.distances.samples),
-            "n_unfinished": self.distances.n_unfinished,
-            "n_without_verdict": self.distances.n_without_verdict,
-            "overall": [asdict(row) for row in self.overall],
-            "families": [asdict(row) for row in self.families],
-            "models": {model: [asdict(row) for row in rows] for model, rows in self.by_model.items()},
-            "spare": list(self.spare),
-            "n_passes": self.n_passes,
-            "n_passes_spare": self.n_passes_spare,
-        }
-        return dict(plain(told))
+        return super().as_dict() | {"n_samples": len(self.distances.samples)}
 
     def rows(self) -> list[Row]:
         """Every arm of all models together, then of each model; and the families."""

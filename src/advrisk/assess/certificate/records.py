@@ -8,7 +8,7 @@ from advrisk.assess.certificate.calibration import CalibrationSet
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
-from advrisk.core.plain import plain
+from advrisk.core.plain import InJson, plain_fields
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.risk.certificate.exploration import Kernel
 from advrisk.risk.certificate.families import CertifiedSizes
@@ -44,10 +44,7 @@ class AttackFacts:
     max_queries: int | None = None
     version: int | None = None  # of the attack, as a part of the program
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        own = {name: value for name, value in vars(self).items() if name != "failed_at"}
-        return {**own, "params": dict(self.params), "flags": list(self.flags)}
+    in_json: ClassVar[InJson] = {"failed_at": None}
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,6 @@ class AttackClaim:
     p: tuple[float, ...]
     largest: float | None  # certified, taken by itself
     together: float | None  # certified, if all attacks of the run share zeta
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**vars(self), "eps": list(self.eps), "p": list(self.p)}
 
 
 @dataclass(frozen=True)
@@ -89,11 +82,8 @@ class SearchFacts:
     beta: float | None
     mean_p: float | None = None  # the paper's mean over all rounds, on samples to tune: no valid p-value
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        own = {name: value for name, value in vars(self).items() if name != "mean_p"}
-        printed = {"mean_p_as_printed": self.mean_p, "mean_p_is": NO_P_VALUE}
-        return {**own, "parameters": list(self.parameters), **printed}
+    mean_p_is: ClassVar[str] = NO_P_VALUE
+    in_json: ClassVar[InJson] = {"mean_p": "mean_p_as_printed", "mean_p_is": "mean_p_is"}
 
 
 @dataclass(frozen=True)
@@ -123,6 +113,12 @@ class ListCertificate:
     waits: bool = False  # a smaller eps is not finished, which must be certified before
     searches: tuple[SearchFacts, ...] = ()
 
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("model", "certificate", "certified", "n_total", "union_at", "wrong_at", "waits")),
+        "verdict": "verdict",
+        "certificate.n": "n",
+    }
+
     @property
     def p(self) -> float | None:
         """Of the whole list: the largest of its attacks'."""
@@ -143,18 +139,8 @@ class ListCertificate:
         return self.waits or (self.certificate.method == BETTING and self.certificate.n < self.n_total)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "norm": self.norm,
-            "eps": self.eps,
-            "verdict": self.verdict,
-            "level": self.level,
-            "n": None if self.certificate is None else self.certificate.n,
-            "by_itself": None if self.certificate is None else _by_itself(self.certificate),
-            "attacks": [one.as_dict() | self._uncounted for one in self.attacks],
-            "searches": [one.as_dict() for one in self.searches],
-            "look": vars(self.look),
-        }
+        attacks = [plain_fields(one) | self._uncounted for one in self.attacks]
+        return plain_fields(self) | {"by_itself": _by_itself(self.certificate), "attacks": attacks}
 
     @property
     def _uncounted(self) -> dict[str, None]:
@@ -177,10 +163,21 @@ class ModelCertificates:
     targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
     caveats: tuple[str, ...] = ()  # what weakens every claim about it
 
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("n_wrong", "sizes", "rows")),
+        "n_refused": "clean_refused",
+        **{name: name for name in ("certified", "verdict", "largest_eps")},
+    }
+
     @property
     def certified(self) -> bool:
         """Whether all its lists are, and no caveat weakens that."""
         return all(one.certified for one in self.lists) and not self.caveats
+
+    @property
+    def largest_eps(self) -> Mapping[str, float | None]:
+        """The largest size that is certified, by norm."""
+        return {norm: found.largest for norm, found in self.sizes.items()}
 
     @property
     def verdict(self) -> str:
@@ -199,21 +196,6 @@ class ModelCertificates:
                 return one
         known = ", ".join(f"{one.norm} {one.eps:g}" for one in self.lists)
         raise RiskError(f"{self.model} was not attacked within {norm} {eps:g}; known: {known}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "model": self.model,
-            "certified": self.certified,
-            "verdict": self.verdict,
-            "criterion": self.criterion,
-            "targets": {str(label): list(targets) for label, targets in self.targets.items()},
-            "clean_error": self.clean_error.as_dict(),
-            "clean_refused": self.n_refused,
-            "largest_eps": {norm: found.largest for norm, found in self.sizes.items()},
-            "lists": [one.as_dict() for one in self.lists],
-            "caveats": list(self.caveats),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +227,15 @@ class CertificateAssessment(Tabular):
         "caveats": "text",
     }
 
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("calibration", "n_claims", "n_sequences")),
+        "calibration.n": "n",
+        "calibration.fingerprint": "calibration",
+        "calibration.population": "population",
+        "premise": "search_guarantee",
+        "claims": "attacks",
+    }
+
     @property
     def lists(self) -> tuple[ListCertificate, ...]:
         """Those of all models."""
@@ -272,32 +263,16 @@ class CertificateAssessment(Tabular):
         bound = max(test.certified_risk for test in tests)
         return Estimate(bound, bound, bound, 1 - self.zeta, self.calibration.n, "certified bound")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        told = {
-            "alpha": self.alpha,
-            "zeta": self.zeta,
-            "method": self.method,
-            "n": self.calibration.n,
-            "calibration": self.calibration.fingerprint,
-            "population": self.calibration.population,
-            "most_failures": self.most_failures,
-            "smallest_n": self.smallest_n,
-            "search_guarantee": None if self.premise is None else vars(self.premise),
-            "models": [one.as_dict() for one in self.models],
-            "attacks": [one.as_dict() for one in self.claims],
-            "notes": list(self.notes),
-        }
-        return dict(plain(told))
-
     def rows(self) -> list[Row]:
         """One row for each attack, and one for the union of each list."""
         return [row for model in self.models for one in model.lists for row in _lines(model, one)]
 
 
-def _by_itself(certificate: Certificate) -> dict[str, Any]:
+def _by_itself(certificate: Certificate | None) -> dict[str, Any] | None:
     """The numbers of a list's own test, without its verdict: that depends on the other lists."""
-    return {name: value for name, value in certificate.as_dict().items() if name != "verdict"}
+    if certificate is None:
+        return None
+    return {name: value for name, value in plain_fields(certificate).items() if name != "verdict"}
 
 
 def _lines(model: ModelCertificates, one: ListCertificate) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ takes the run.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from advrisk.assess.certificate.records import (
 from advrisk.assess.certificate.signature import SIGNATURE, signature_problem, signer
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
+from advrisk.core.plain import InJson
 from advrisk.risk.certificate.counts import Count
 from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes
 from advrisk.risk.certificate.p_values import p_value
@@ -50,6 +51,8 @@ class Verification:
     caveats: tuple[str, ...] = ()  # that the document itself states: they weaken what it claims
     stated: tuple[str, ...] = ()  # notes that the document itself states, as on flagged attacks
 
+    in_json: ClassVar[InJson] = {"holds": "holds", "stated": "certificate_notes"}
+
     @property
     def holds(self) -> bool:
         """Whether nothing is wrong."""
@@ -59,17 +62,6 @@ class Verification:
         """The same, of a file that the reader knows by another name."""
         every = (self.held, self.problems, self.notes, self.caveats, self.stated)
         return Verification(*(tuple(one.replace(str(path), place) for one in of) for of in every))
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "holds": self.holds,
-            "held": list(self.held),
-            "problems": list(self.problems),
-            "caveats": list(self.caveats),
-            "certificate_notes": list(self.stated),
-            "notes": list(self.notes),
-        }
 
 
 def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None) -> Verification:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from advrisk.assess.gate.records import Judged, Verdict
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.core.tables import ESTIMATE, Columns, Row
 
 Word = Literal["identical", "better", "not worse", "worse", "undecided"]
@@ -36,6 +37,8 @@ class Compared:
     identical: bool = False  # the two models have the same digest
     detector: str | None = None  # what the number depends on beside the model
 
+    in_json: ClassVar[InJson] = {"verdict": None, "word": "verdict"}
+
     @property
     def word(self) -> Word:
         """The verdict in words; `better` if it passes and the whole interval is below 0."""
@@ -53,12 +56,6 @@ class Compared:
     def models(self) -> str:
         """`plain -> trades`, or the one name of both."""
         return self.new if self.old == self.new else f"{self.old} -> {self.new}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        found = {"old_value": self.old_value, "new_value": self.new_value, "worse_by": self.worse_by}
-        estimates = {name: None if one is None else one.as_dict() for name, one in found.items()}
-        return {**vars(self), **estimates, "verdict": self.word, "cautions": list(self.cautions)}
 
 
 @dataclass(frozen=True)
@@ -113,19 +110,12 @@ class RunComparison(Judged):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        return {
-            "old": self.old,
-            "new": self.new,
-            "margin": self.margin,
-            "margin_is_default": self.margin_is_default,
-            "level": self.level,
-            "n_samples": self.n_samples,
+        words = [one.word for one in self.results]
+        counts = {word: words.count(word) for word in get_args(Word)}
+        return super().as_dict() | {
             "verdict": self.word,
             "improved": [one.label for one in self.improved],
-            "counts": {word: [one.word for one in self.results].count(word) for word in get_args(Word)},
-            "arms": {pair: list(arms) for pair, arms in self.arms.items()},
-            "results": [one.as_dict() for one in self.results],
-            "notes": list(self.notes),
+            "counts": counts,
         }
 
 

@@ -21,7 +21,7 @@ from advrisk.assess.damage.walk import nearest_arms
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import size_text
-from advrisk.core.plain import plain
+from advrisk.core.plain import InJson, plain, plain_fields
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
@@ -70,6 +70,12 @@ class ModelDamage:
     minimal_size: PerturbationSize | None
     mean_size: PerturbationSize | None
     verdict: str
+
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("robust_accuracy", "success_ratio")),
+        "minimal_size": "minimal_distance",
+        "mean_size": "mean_distance",
+    }
 
     @property
     def ranked_by(self) -> Estimate | None:
@@ -144,7 +150,7 @@ class DamageAssessment(Tabular):
             "n_samples": len(self.distances.samples),
             "n_unfinished": self.distances.n_unfinished,
             "n_without_verdict": self.distances.n_without_verdict,
-            "arms": list(self.distances.arms),
+            "arms": self.distances.arms,
             "relative": self.relative,
             "cost": self.cost,
             "detector": _detector_dict(self.detector),
@@ -156,13 +162,13 @@ class DamageAssessment(Tabular):
             ],
             "best_clean": self.best_clean,
             "samples_left": self.samples_left,
-            "crafted_on": list(self.crafted_on),
+            "crafted_on": self.crafted_on,
             "models": [_model_dict(row, self.size_text) for row in self.models],
-            "pairs": [pair.as_dict() for pair in self.pairs],
-            "order_changes": [vars(change) for change in relative.order_changes] if relative else [],
+            "pairs": self.pairs,
+            "order_changes": relative.order_changes if relative else [],
             "ties": {model: values._asdict() for model, values in relative.tied.items()} if relative else {},
-            "part": list(self.part),
-            "notes": list(self.notes),
+            "part": self.part,
+            "notes": self.notes,
         }
         return dict(plain(told))
 
@@ -447,38 +453,14 @@ def _has_sizes(found: Floats) -> bool:
 
 
 def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any]:
-    return {
-        "model": row.model,
-        "clean_accuracy": row.clean_accuracy.as_dict() if row.clean_accuracy else None,
-        "clean_rejection": row.clean_rejection.as_dict() if row.clean_rejection else None,
-        "clean_loss": row.clean_loss.as_dict() if row.clean_loss else None,
-        "robust_accuracy": [_at_size(eps, size(eps), share) for eps, share in row.robust_accuracy.items()],
-        "attack_success_rate": [_at_size(eps, size(eps), ratio) for eps, ratio in row.success_ratio.items()],
-        "damage": row.damage.as_dict() if row.damage else None,
-        "relative_damage": row.relative_damage.as_dict() if row.relative_damage else None,
-        "clean_error_part": row.clean_error_part,
-        "extrapolated": row.extrapolated,
-        "by_detector": row.by_detector.as_dict() if row.by_detector else None,
-        "by_people": row.by_people.as_dict() if row.by_people else None,
-        "operational_risk": row.operational_risk.as_dict() if row.operational_risk else None,
-        "probability_best": row.probability_best,
-        "minimal_distance": _size_dict(row.minimal_size),
-        "mean_distance": _size_dict(row.mean_size),
-        "verdict": row.verdict,
+    shares = {"robust_accuracy": row.robust_accuracy, "attack_success_rate": row.success_ratio}
+    return plain_fields(row) | {
+        name: [{"eps": eps, "size": size(eps), **share.as_dict()} for eps, share in by_size.items()]
+        for name, by_size in shares.items()
     }
-
-
-def _at_size(eps: float, written: str, share: Estimate) -> dict[str, Any]:
-    return {"eps": eps, "size": written, **share.as_dict()}
 
 
 def _detector_dict(found: MonteCarloDamage | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {"name": found.detector, "thresholds": dict(found.thresholds), "known_to": list(found.known_to)}
-
-
-def _size_dict(size: PerturbationSize | None) -> dict[str, Any] | None:
-    if size is None:
-        return None
-    return {**size.estimate.as_dict(), "n_already_wrong": size.n_already_wrong, "n_resisted": size.n_resisted}
+    return {"name": found.detector, "thresholds": found.thresholds, "known_to": found.known_to}

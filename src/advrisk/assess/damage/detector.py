@@ -5,7 +5,6 @@ the nearest successes, so it should agree with the damage of these.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -47,9 +46,6 @@ class DetectorDamage:
     monte_carlo: Estimate  # the nearest success, as in the paper
     by_curve: Estimate | None  # under the curve fitted to its answers; None where these are all alike
     false_alarms: Estimate | None  # among clean inputs classified correctly
-
-    def as_dict(self) -> dict[str, Any]:
-        return {name: None if found is None else found.as_dict() for name, found in vars(self).items()}
 
 
 def detect(

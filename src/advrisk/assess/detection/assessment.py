@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from advrisk.assess.detection.rows import COLUMNS, table_rows
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean, one_or_many
-from advrisk.core.plain import plain
+from advrisk.core.plain import InJson
 from advrisk.core.tables import Columns, Tabular
 from advrisk.core.tables import Row as TableRow
 from advrisk.ledger import Ledger
@@ -22,7 +22,7 @@ from advrisk.risk.detection.arms import Defeat, defeats
 from advrisk.risk.detection.entries import Entry, Scored, Settings
 from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED
 from advrisk.risk.detection.performance import RESAMPLES, auroc_difference, check_rates
-from advrisk.risk.detection.table import Row, Table, detection_table
+from advrisk.risk.detection.table import Table, detection_table
 from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold
 
 DEFAULT_THRESHOLD: Mapping[str, float] = {FALSE_ALARMS: 0.05}
@@ -37,6 +37,12 @@ class DetectorTable:
     n: int  # samples
     table: Table
     defeat: Defeat
+
+    in_json: ClassVar[InJson] = {
+        "table": None,
+        **{f"table.{name}": name for name in ("n_attackable", "n_arms", "columns", "rows", "worst_group", "adaptive")},
+        "table.n_knowing": "n_arms_knowing",
+    }
 
     @property
     def name(self) -> str:
@@ -62,13 +68,12 @@ class DetectorPair:
     worse: str
     difference: Estimate  # of their average multi-armed AUROC, on the same samples
 
+    in_json: ClassVar[InJson] = {"undecided": "undecided"}
+
     @property
     def undecided(self) -> bool:
         """Whether the paired interval of the difference contains 0."""
         return self.difference.low <= 0 <= self.difference.high
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "difference": self.difference.as_dict(), "undecided": self.undecided}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,20 +102,6 @@ class DetectionAssessment(Tabular):
     def models(self) -> tuple[str, ...]:
         """The models, each once."""
         return tuple(dict.fromkeys(one.model for one in self.tables))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        threshold = dict(self.threshold) if isinstance(self.threshold, Mapping) else self.threshold
-        told = {
-            "tpr": self.tpr,
-            "level": self.level,
-            "threshold": threshold,
-            "tables": [_plain(one) for one in self.tables],
-            "pairs": {model: [pair.as_dict() for pair in pairs] for model, pairs in self.pairs.items()},
-            "left_out": dict(self.left_out),
-            "notes": list(self.notes),
-        }
-        return dict(plain(told))
 
     def rows(self) -> list[TableRow]:
         """A row for each entry of each table."""
@@ -251,25 +242,3 @@ def _on_left_out(found: Attacked) -> list[str]:
             f"{counted(found.n_without_verdict, 'sample')}. An error is never counted as robust."
         )
     return notes
-
-
-def _plain(one: DetectorTable) -> dict[str, Any]:
-    table = one.table
-    return {
-        "model": one.model,
-        "detector": one.detector,
-        "n": one.n,
-        "n_attackable": table.n_attackable,
-        "n_arms": table.n_arms,
-        "n_arms_knowing": table.n_knowing,
-        "columns": list(table.columns),
-        "rows": [_plain_row(row) for row in table.rows],
-        "worst_group": table.worst_group,
-        "adaptive": [survival.as_dict() for survival in table.adaptive],
-        "defeat": one.defeat.as_dict(),
-    }
-
-
-def _plain_row(row: Row) -> dict[str, Any]:
-    entries = {name: entry.as_dict() for name, entry in row.entries.items()}
-    return {**vars(row), "entries": entries, "left_out": dict(row.left_out)}

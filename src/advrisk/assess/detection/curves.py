@@ -36,7 +36,6 @@ class GroupCurves:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        entries = {name: entry.as_dict() for name, entry in self.row.entries.items()}
         chance = None if self.chance is None else dict(zip(("fpr", "tpr"), self.chance, strict=True))
         told = {
             "model": self.table.model,
@@ -44,7 +43,7 @@ class GroupCurves:
             "group": self.row.label,
             "n": self.table.n,
             "n_attackable": self.table.table.n_attackable,
-            "entries": entries,
+            "entries": self.row.entries,
             "roc": {name: roc._asdict() for name, roc in self.roc.items()},
             "chance_roc": chance,
         }

@@ -8,7 +8,7 @@ import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, estimate_columns
-from advrisk.core.plain import plain
+from advrisk.core.plain import InJson
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.ledger import Ledger
 from advrisk.risk.indicators.comparison import ScenarioResult
@@ -87,15 +87,6 @@ class FailureMode:
     n_made_worse: int  # those with a larger loss than without it
     failures: tuple[Failure, ...]  # the worst first
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        return {
-            **vars(self),
-            "value": self.value.as_dict(),
-            "contribution": self.contribution.as_dict(),
-            "failures": [vars(one) for one in self.failures],
-        }
-
 
 # Of a branch, then of a sample that it hurts: `loss` is that of the answer.
 COLUMNS: Columns = {
@@ -127,15 +118,11 @@ class FailureModes(Tabular):
     exhibits: Mapping[Failure, Exhibit] | None = field(default=None, repr=False, compare=False)  # None: not looked for
 
     columns: ClassVar[Columns] = COLUMNS
+    in_json: ClassVar[InJson] = dict.fromkeys(("bounds", "models", "exhibits"))
 
     def of(self, model: str) -> tuple[FailureMode, ...]:
         """Those of one model."""
         return tuple(mode for mode in self.modes if mode.model == model)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        modes = [mode.as_dict() for mode in self.modes]
-        return dict(plain({"scenario": self.scenario, "loss": self.loss, "modes": modes}))
 
     def rows(self) -> list[Row]:
         """A row for each of the worst samples, with the risk of the branch that hurts it."""

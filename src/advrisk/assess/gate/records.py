@@ -1,9 +1,10 @@
 """What came of requirements, one by one and all together."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal, Protocol, get_args
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 
 Verdict = Literal["pass", "fail", "undecided"]
@@ -23,11 +24,6 @@ class Held:
     settle: str = ""  # what would settle it, where it is undecided
     more_samples: int | None = None  # that would probably; None: none is seen to
     cautions: tuple[str, ...] = ()  # what to know beside the verdict
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        estimate = None if self.estimate is None else self.estimate.as_dict()
-        return {**vars(self), "estimate": estimate, "cautions": list(self.cautions)}
 
 
 class OneVerdict(Protocol):
@@ -85,6 +81,8 @@ class GateResult(Judged):
     results: tuple[Held, ...]
     notes: tuple[str, ...] = ()
 
+    in_json: ClassVar[InJson] = {"verdict": "verdict", "counts": "counts"}
+
     def rows(self) -> list[Row]:
         """A row for each requirement."""
         names = ("requirement", "verdict", "origin", "limit", "reason", "settle", "more_samples")
@@ -92,13 +90,3 @@ class GateResult(Judged):
             {name: getattr(one, name) for name in names} | ({} if one.estimate is None else one.estimate.as_dict())
             for one in self.results
         ]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        return {
-            "name": self.name,
-            "verdict": self.verdict,
-            "counts": self.counts,
-            "results": [one.as_dict() for one in self.results],
-            "notes": list(self.notes),
-        }

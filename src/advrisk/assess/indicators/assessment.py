@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from advrisk.assess.damage.clean import clean_shares, on_rejection
 from advrisk.assess.indicators.reading import LedgerTensors, read_tensors
@@ -11,7 +11,7 @@ from advrisk.assess.measures import read_measures
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
-from advrisk.core.plain import plain
+from advrisk.core.plain import InJson
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row, Tabular
 from advrisk.ledger import Ledger
@@ -35,6 +35,7 @@ class IndicatorAssessment(Tabular):
     samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
 
     columns: ClassVar[Columns] = COLUMNS
+    in_json: ClassVar[InJson] = {"tensors": None, "samples_left": None}
 
     def of(self, scenario: str, loss: str | None = None) -> ScenarioResult:
         """The result of a scenario; under the first loss, unless it is named."""
@@ -54,23 +55,6 @@ class IndicatorAssessment(Tabular):
     def losses(self) -> tuple[str, ...]:
         """The losses, each once."""
         return tuple(dict.fromkeys(one.loss for one in self.results))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        told = {
-            "level": self.level,
-            "results": [one.as_dict() for one in self.results],
-            "arms": {
-                loss: {model: {arm: one.as_dict() for arm, one in found.items()} for model, found in of_model.items()}
-                for loss, of_model in self.arms.items()
-            },
-            "robustness": [one.as_dict() for one in self.robustness],
-            "measures": {
-                model: {name: one.as_dict() for name, one in found.items()} for model, found in self.measures.items()
-            },
-            "notes": list(self.notes),
-        }
-        return dict(plain(told))
 
     def rows(self) -> list[Row]:
         """One row for each model and branch, class or stratum of every result."""

@@ -17,7 +17,7 @@ from advrisk.assess.survival.law import AUTO, TOLERANCE, Fitted, Law, Notes, fit
 from advrisk.assess.survival.models import ModelSurvival, model_survival, own_covariates
 from advrisk.assess.survival.money import Hardware, Limits, sizes_that_count
 from advrisk.assess.survival.reading import read_durations
-from advrisk.assess.survival.rows import COLUMNS, calibration_dict, choice_text, fit_dict, survival_rows
+from advrisk.assess.survival.rows import COLUMNS, choice_text, fit_dict, survival_rows
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, did_you_mean
@@ -106,22 +106,22 @@ class SurvivalAssessment(Tabular):
             "until": self.until,
             "asked_until": self.asked_until,
             "arms": sorted(self.durations.arms),
-            "not_fitted": dict(self.durations.left_out),
-            "models": [one.as_dict() for one in self.models],
+            "not_fitted": self.durations.left_out,
+            "models": self.models,
             "differences": self._differences(),
-            "covariates": list(self.covariates),
+            "covariates": self.covariates,
             "shape_covariates": [] if self.fit is None else [one.name for one in self.fit.shape_coding.covariates],
             "fit": None if self.fit is None else fit_dict(self.fit),
             "unfitted": self.unfitted or None,
             "law_holds": self.law is not None,
             "law_doubt": self.doubt or None,
-            "families": [one.as_dict() for one in self.families],
+            "families": self.families,
             "choice": None if self.choice is None else choice_text(self.choice),
-            "calibrations": [calibration_dict(one) for one in self.calibrations],
-            "pareto": [one.as_dict() for one in self.pareto],
+            "calibrations": self.calibrations,
+            "pareto": self.pareto,
             "broken_factor": self.broken_factor,
-            "hardware": None if self.hardware is None else vars(self.hardware),
-            "notes": list(self.notes),
+            "hardware": self.hardware,
+            "notes": self.notes,
         }
         return dict(plain(told))
 

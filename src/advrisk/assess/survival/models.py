@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from advrisk.assess.damage.clean import CleanShares
 from advrisk.assess.survival.covariates import of_model
 from advrisk.assess.survival.law import Fitted
 from advrisk.assess.survival.money import Limits, ModelCost, model_cost
-from advrisk.assess.survival.rows import curve_dict, estimate_dict
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson, plain, plain_fields
 from advrisk.risk.survival.cost import Rate, benign_rate, failure_rate
 from advrisk.risk.survival.durations import Durations, Facts, Tally
 from advrisk.risk.survival.fit import SurvivalFit
@@ -41,32 +41,36 @@ class ModelSurvival:
     cost: ModelCost | None
     times: tuple[float, ...]  # for which rates are given as probabilities: one unit, and the limit
 
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("facts", "times")),
+        "tally": "rows",
+        **{f"facts.{name}": name for name in ("inference_s", "train_s", "train_process_s", "train_samples")},
+        "facts.n_clean_rejected": "clean_rejected",
+        "curve": "kaplan_meier",
+        "curve.plateau.message": "plateau",
+        "reached": "median_reached",
+        "benign": "f_ben",
+        "adversarial": "f_adv",
+    }
+
     @property
     def reached(self) -> bool:
         """Whether half of its attempts had succeeded by the end of the curve."""
         return self.median is not None and bool(np.isfinite(self.median.value))
 
     def as_dict(self) -> dict[str, Any]:
-        facts, names = self.facts, ("mean", "median", "law_mean", "endless_mean")
-        return {
-            "model": self.model,
-            "rows": self.tally.as_dict(),
-            "clean_accuracy": estimate_dict(self.clean_accuracy),
-            "clean_rejection": estimate_dict(self.clean_rejection),
-            "clean_rejected": facts.n_clean_rejected,
-            "inference_s": facts.inference_s,
-            "train_s": facts.train_s,
-            "train_process_s": facts.train_process_s,
-            "train_samples": facts.train_samples,
-            "at": dict(self.at),
-            "plateau": None if self.curve is None or self.curve.plateau is None else self.curve.plateau.message,
-            "kaplan_meier": None if self.curve is None else curve_dict(self.curve),
-            **{name: estimate_dict(getattr(self, name)) for name in names},
-            "median_reached": self.reached,
-            "hazard": [{"time": t, "hazard": h.as_dict(), "density": f.as_dict()} for t, h, f in self.hazard],
-            "f_ben": None if self.benign is None else self.benign.as_dict(self.times),
-            "f_adv": None if self.adversarial is None else self.adversarial.as_dict(self.times),
-            "cost": None if self.cost is None else self.cost.as_dict(),
+        names = ("time", "hazard", "density")
+        rates = {"f_ben": self._in_times(self.benign), "f_adv": self._in_times(self.adversarial)}
+        return (
+            plain_fields(self) | {"hazard": [dict(zip(names, plain(one), strict=True)) for one in self.hazard]} | rates
+        )
+
+    def _in_times(self, rate: Rate | None) -> dict[str, Any] | None:
+        """A rate and, for each of the times, the probability of a failure within it."""
+        if rate is None:
+            return None
+        return plain_fields(rate) | {
+            "probabilities": [{"time": t, **rate.probability(t).as_dict()} for t in self.times]
         }
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.plain import plain
 from advrisk.risk.survival.cost import BROKEN_FACTOR, CostVerdict, Rate, broken, mean_of, over_mean, scaled
 from advrisk.risk.survival.curves import model_curve
 from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Flags
@@ -63,11 +62,6 @@ class ModelCost:
     break_cost: Estimate | None = None  # of one sample, in the unit of the hardware's price
     train_cost: float | None = None
     why_not: str | None = None  # why there is no ratio
-
-    def as_dict(self) -> dict[str, Any]:
-        told = {name: value.as_dict() if isinstance(value, Estimate) else value for name, value in vars(self).items()}
-        told["by_attack"] = {name: value.as_dict() for name, value in self.by_attack.items()}
-        return dict(plain(told))
 
 
 @dataclass(frozen=True)

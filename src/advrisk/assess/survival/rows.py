@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from advrisk.core.estimate import Estimate, estimate_columns
+from advrisk.core.plain import plain_fields
 from advrisk.core.tables import ESTIMATE, Columns, Row
-from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.choice import FamilyChoice
 from advrisk.risk.survival.fit import SurvivalFit
-from advrisk.risk.survival.kaplan_meier import KaplanMeier
 
 if TYPE_CHECKING:
     from advrisk.assess.survival.assessment import SurvivalAssessment
@@ -50,7 +49,7 @@ def _of_law(law: SurvivalFit) -> Iterator[Row]:
 
 
 def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
-    for name, n in one.tally.as_dict().items():
+    for name, n in plain_fields(one.tally).items():
         yield _line("rows", one.model, name, float(n), "rows")
     for name in ("clean_accuracy", "clean_rejection"):
         yield _line("clean", one.model, name, getattr(one, name), "share of clean inputs")
@@ -88,46 +87,11 @@ def _line(what: str, model: str, name: str, found: Estimate | float | None, unit
     return {"what": what, "model": model, "name": name, "unit": unit, **told, **number}
 
 
-def estimate_dict(estimate: Estimate | None) -> dict[str, Any] | None:
-    """The fields of an estimate, or nothing."""
-    return None if estimate is None else estimate.as_dict()
-
-
-def curve_dict(curve: KaplanMeier) -> dict[str, list[float]]:
-    """The steps of a curve."""
-    names = ("times", "survival", "low", "high", "at_risk", "events")
-    return {name: getattr(curve, name).tolist() for name in names}
-
-
 def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
     """A fit, and by what its covariates multiply times."""
-    return {
-        "family": fit.family,
-        "n": fit.n,
-        "n_events": fit.n_events,
-        "n_clusters": fit.n_clusters,
-        "doubt": fit.doubt or None,
-        "coefficients": [one.as_dict() for one in fit.coefficients],
-        "acceleration_factors": [
-            {
-                "name": one.name,
-                "per_range": one.per_range.as_dict(),
-                "per_unit": one.per_unit.as_dict(),
-                "unit": one.unit,
-                "unit_text": one.unit_text,
-                "holds": one.holds,
-            }
-            for one in fit.acceleration_factors()
-        ],
-    }
-
-
-def calibration_dict(found: Calibration) -> dict[str, Any]:
-    """The curve of a calibration, and how far it is off."""
-    curve = {name: getattr(found, name) for name in ("predicted", "observed", "low", "high")}
-    indices = {name: getattr(found, name) for name in ("ici", "e50", "e90", "by_chance", "level")}
-    told = {name: None if values is None else values.tolist() for name, values in curve.items()}
-    return {"at_time": found.at_time, "n_events": found.n_events, **indices, **told}
+    names = ("family", "n", "n_events", "n_clusters", "coefficients")
+    told = {name: getattr(fit, name) for name in names}
+    return told | {"doubt": fit.doubt or None, "acceleration_factors": fit.acceleration_factors()}
 
 
 def choice_text(found: FamilyChoice) -> str:

@@ -99,7 +99,7 @@ def _show_detection(run: "Run", name: str, given: Given, output: Output) -> None
     found = run.detection(**given)
     curves = group_curves(found, group)
     labels = {one.row.label for one in curves}
-    record = {"tpr": found.tpr, "level": found.level, "tables": [one.as_dict() for one in curves]}
+    record = {"tpr": found.tpr, "level": found.level, "tables": curves}
     shown = shown_part(run, lambda: record, lambda: print_sections(group_sections(found, curves)))
     show_rows((row for row in found.rows() if row["row"] in labels), found.columns, *shown, output)
 

@@ -4,12 +4,13 @@ Rows are compared in two steps: a digest of all rows of a model, arm and repeat,
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from advrisk.core.plain import InJson
 from advrisk.ledger.ledger import Ledger
 from advrisk.ledger.tables import TABLES
 
@@ -101,13 +102,11 @@ class LedgerDiff:
 
     tables: tuple[TableDiff, ...]
 
+    in_json: ClassVar[InJson] = {"equal": "equal"}
+
     @property
     def equal(self) -> bool:
         return all(part.equal for part in self.tables)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For machines."""
-        return {"equal": self.equal, "tables": [asdict(part) for part in self.tables]}
 
 
 def diff_ledgers(one: str | Path | Ledger, other: str | Path | Ledger, *, times: bool = False) -> LedgerDiff:

@@ -22,13 +22,14 @@ time.
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
+from advrisk.core.plain import InJson
 from advrisk.risk.certificate.counts import Floats, check_rate
 
 Kernel = Literal["squared-exponential", "matern-5/2"]
@@ -45,6 +46,8 @@ class SearchGuarantee:
     gap: float  # by how much p of an untried setting may exceed the largest that was found
     beta_used: float
 
+    in_json: ClassVar[InJson] = {"level": "level", "error": "error"}
+
     @property
     def level(self) -> float | None:
         """The paper's zeta', which the largest p found is held against; None: there is no guarantee."""
@@ -55,10 +58,6 @@ class SearchGuarantee:
     def error(self) -> float | None:
         """How often the claim about all settings may be wrong."""
         return None if self.level is None else self.zeta + self.delta
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**vars(self), "level": self.level, "error": self.error}
 
 
 def search_guarantee(

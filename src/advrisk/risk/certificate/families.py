@@ -17,12 +17,13 @@ With one size each this is Holm's procedure.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import InJson
 from advrisk.risk.certificate.counts import Floats, check_rate
 
 Name = TypeVar("Name", bound=Hashable)  # of a model, or of a model and a norm
@@ -37,6 +38,8 @@ class CertifiedSizes:
     n_certified: int  # the first so many sizes are certified
     level: float  # what its last p was held against: zeta, or its share among several models
 
+    in_json: ClassVar[InJson] = {"largest": "largest", "stopped_at": "stopped_at"}
+
     @property
     def largest(self) -> float | None:
         """The largest certified eps; None: not even the smallest is."""
@@ -46,10 +49,6 @@ class CertifiedSizes:
     def stopped_at(self) -> float | None:
         """The size that failed, after which none was tested; None: all are certified."""
         return self.eps[self.n_certified] if self.n_certified < len(self.eps) else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**vars(self), "largest": self.largest, "stopped_at": self.stopped_at}
 
 
 def largest_p(p: ArrayLike) -> float:

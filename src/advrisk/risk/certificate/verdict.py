@@ -9,13 +9,14 @@ them whose risk is above alpha: all claims of a certificate together are wrong a
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, last_before_failures
 from advrisk.risk.certificate.counts import Count, Floats, check_rate
 from advrisk.risk.certificate.p_values import Method, certified_risk, p_value
@@ -35,11 +36,7 @@ class Tested:
     p: float
     certified: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        count = {"failures": self.count.failures, "n": self.count.n}
-        told = {"certified_risk": self.certified_risk, "p": self.p, "certified": self.certified}
-        return {"name": self.name, **count, "risk": self.risk.as_dict(), **told}
+    in_json: ClassVar[InJson] = {"count": None, "count.failures": "failures", "count.n": "n"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +53,13 @@ class Certificate:
     wrong: Tested | None  # not answered rightly, clean or under any arm: 1 - robust accuracy
     clean: Estimate | None  # share of samples that are wrong without any attack
     decided_at: int | None = None  # betting: the number of samples after which the list was certified
+
+    in_json: ClassVar[InJson] = {
+        "verdict": "verdict",
+        "worst.name": "worst",
+        "p": "p",
+        "certified_risk": "certified_risk",
+    }
 
     @property
     def worst(self) -> Tested:
@@ -76,17 +80,6 @@ class Certificate:
     def certified_risk(self) -> float:
         """The smallest alpha that would be certified for the whole list: an upper bound of its largest risk."""
         return max(arm.certified_risk for arm in self.arms)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        told = {"verdict": self.verdict, "worst": self.worst.name, "p": self.p, "certified_risk": self.certified_risk}
-        nested = {
-            "arms": [arm.as_dict() for arm in self.arms],
-            "union": self.union.as_dict(),
-            "wrong": self.wrong.as_dict() if self.wrong else None,
-            "clean": self.clean.as_dict() if self.clean else None,
-        }
-        return {**told, **vars(self), **nested}
 
 
 def certify(

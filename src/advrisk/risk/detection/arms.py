@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.core.traits import TRANSFER
 from advrisk.risk.detection.entries import Scored
 from advrisk.risk.detection.roc import Flags, Floats, worst_case_scores
@@ -27,9 +28,6 @@ class ArmDefeat:
     passes: float | None  # per attacked sample; None where nobody counted, or others paid: a transfer arm asks nothing
     passes_per_unseen: float | None  # all passes of the arm / n_unseen; None where there is none
 
-    def as_dict(self) -> dict[str, Any]:
-        return vars(self) | {"unseen": self.unseen.as_dict(), "unseen_paper": self.unseen_paper.as_dict()}
-
 
 @dataclass(frozen=True)
 class Defeat:
@@ -41,6 +39,12 @@ class Defeat:
     unseen_paper: Estimate | None  # as the paper counts: of all samples, natural errors without an alarm included
     arms: tuple[ArmDefeat, ...]
 
+    in_json: ClassVar[InJson] = {"n_arms": "n_arms", "most_often.arm": "most_often", "cheapest.arm": "cheapest"}
+
+    @property
+    def n_arms(self) -> int:
+        return len(self.arms)
+
     @property
     def most_often(self) -> ArmDefeat | None:
         """The arm with the most unseen successes; of equal ones the cheaper."""
@@ -51,18 +55,6 @@ class Defeat:
         """The arm with the fewest passes for an unseen success."""
         known = [arm for arm in self.arms if arm.passes_per_unseen is not None]
         return min(known, key=lambda arm: (arm.passes_per_unseen, -arm.n_unseen)) if known else None
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "threshold": self.threshold,
-            "false_alarms": self.false_alarms.as_dict(),
-            "unseen": self.unseen.as_dict() if self.unseen else None,
-            "unseen_paper": self.unseen_paper.as_dict() if self.unseen_paper else None,
-            "n_arms": len(self.arms),
-            "most_often": self.most_often.arm if self.most_often else None,
-            "cheapest": self.cheapest.arm if self.cheapest else None,
-            "arms": [arm.as_dict() for arm in self.arms],
-        }
 
 
 def defeats(

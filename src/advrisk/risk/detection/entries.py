@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -34,13 +33,6 @@ class Entry:
     def above_chance(self) -> float | None:
         """AUROC less its chance level: what groups with other numbers of arms are compared by."""
         return None if self.auroc is None or self.chance_auroc is None else self.auroc.value - self.chance_auroc
-
-    def as_dict(self) -> dict[str, Any]:
-        estimates = {
-            name: None if found is None else found.as_dict()
-            for name, found in (("auroc", self.auroc), ("fpr_at_tpr", self.fpr_at_tpr))
-        }
-        return vars(self) | estimates
 
 
 @dataclass(frozen=True, eq=False)

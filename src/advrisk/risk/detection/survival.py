@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -33,9 +32,6 @@ class Survival:
     def entries(self) -> dict[str, Entry]:
         """The three, by name."""
         return {"without": self.without, "alone": self.alone, "together": self.together}
-
-    def as_dict(self) -> dict[str, Any]:
-        return vars(self) | {name: entry.as_dict() for name, entry in self.entries.items()}
 
 
 def survivals(scored: Scored, detector: str, groups: Sequence[Group], settings: Settings) -> tuple[Survival, ...]:

@@ -25,10 +25,6 @@ class ShapeTest:
     p_value: float
     method: str = _METHOD
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return dict(vars(self))
-
 
 def shape_test(curve: EvasionCurve) -> ShapeTest | None:
     """None of a curve that assumes no shape, or that no answers have taught.

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
+from advrisk.core.plain import InJson, plain_fields
 from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row
 from advrisk.risk.absolute import shares_of_best
@@ -148,6 +149,8 @@ class ModelRisk:
     verdict: str
     probability_best: float | None  # None where there is no other model
 
+    in_json: ClassVar[InJson] = {"risk": "risk"}
+
     @property
     def risk(self) -> Estimate:
         return self.tree.value
@@ -158,21 +161,10 @@ class ModelRisk:
         return self.tree.leaves()
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "risk": self.risk.as_dict(),
-            "verdict": self.verdict,
-            "probability_best": self.probability_best,
-            "tree": self.tree.as_dict(),
-            "contributors": [
-                {"path": one.path, "weight": one.weight, **one.contribution.as_dict()} for one in self.contributors
-            ],
-            "by_class": {str(label): _plain(one) for label, one in self.by_class.items()},
-            "by_stratum": {
-                name: {value: _plain(one) for value, one in of_value.items()}
-                for name, of_value in self.by_stratum.items()
-            },
-        }
+        contributors = [
+            {"path": one.path, "weight": one.weight, **one.contribution.as_dict()} for one in self.contributors
+        ]
+        return plain_fields(self) | {"contributors": contributors}
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +181,17 @@ class ScenarioResult:
     n_samples: int  # all there are
     n_unfinished: int
     n_without_verdict: int
+
+    in_json: ClassVar[InJson] = {
+        "scenario": None,
+        "scenario.name": "scenario",
+        "scenario.source": "weights",
+        "bounds": "range",
+        "samples": None,
+        "branches": None,
+        "least_bad": "least_bad",
+        "pairs": "pairs",
+    }
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -209,30 +212,14 @@ class ScenarioResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
-        low, high = (limit if np.isfinite(limit) else None for limit in self.bounds)
-        return {
-            "scenario": self.scenario.name,
-            "weights": self.scenario.as_dict(),
-            "loss": self.loss,
-            "range": [low, high],
-            "level": self.level,
-            "n": len(self.samples),
-            "n_samples": self.n_samples,
-            "n_unfinished": self.n_unfinished,
-            "n_without_verdict": self.n_without_verdict,
-            "least_bad": self.least_bad,
-            "models": [one.as_dict() for one in self.models],
-            "pairs": [pair.as_dict() for pair in self.pairs],
-            "branches": [
-                {
-                    "path": path,
-                    "models": {
-                        model: {**one.estimates[model].as_dict(), "verdict": one.verdict(model)} for model in one.models
-                    },
-                }
-                for path, one in self.branches.items()
-            ],
-        }
+        branches = [
+            {
+                "path": path,
+                "models": {name: of.as_dict() | {"verdict": one.verdict(name)} for name, of in one.estimates.items()},
+            }
+            for path, one in self.branches.items()
+        ]
+        return plain_fields(self) | {"n": len(self.samples), "branches": branches}
 
     def rows(self) -> Iterator[Row]:
         """One row for each model and branch, class or stratum."""
@@ -411,7 +398,3 @@ def _told(prefix: str, found: Estimate | None) -> Row:
     """An estimate as columns: `contribution`, `contribution_low`, …, or without a prefix `value`, `low`, …"""
     names = {"value": prefix, **{name: f"{prefix}_{name}" for name in ("low", "high", "method")}}
     return {column if prefix else name: getattr(found, name) if found else None for name, column in names.items()}
-
-
-def _plain(found: Estimate | None) -> dict[str, Any] | None:
-    return found.as_dict() if found else None

@@ -1,7 +1,6 @@
 """The robustness numbers that risks are compared with: mean minimal distance and adversarial risk."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +22,6 @@ class Robustness:
     rho_1: Estimate | None  # the paper's: samples that were wrong already are at 0; those that resisted are left out
     eps: float | None  # the largest that an arm was allowed
     adversarial_risk: Estimate | None  # rho_2: share wrong under the strongest attack within eps
-
-    def as_dict(self) -> dict[str, Any]:
-        size = self.mean_distance
-        counts = {"n_already_wrong": size.n_already_wrong, "n_resisted": size.n_resisted} if size else {}
-        return {
-            **vars(self),
-            "mean_distance": size.estimate.as_dict() | counts if size else None,
-            "rho_1": self.rho_1.as_dict() if self.rho_1 else None,
-            "adversarial_risk": self.adversarial_risk.as_dict() if self.adversarial_risk else None,
-        }
 
 
 def model_robustness(

@@ -91,10 +91,6 @@ class Scenario:
         """The same scenario by another name."""
         return replace(self, name=name)
 
-    def as_dict(self) -> dict[str, Any]:
-        """As it was written, for JSON."""
-        return {str(key): _plain(value) for key, value in self.source.items()}
-
     def walk(self) -> Iterator[Branch]:
         """All branches, each before those it is made of."""
         waiting = list(reversed(self.branches))
@@ -370,11 +366,3 @@ def _copied(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _copied(one) for key, one in value.items()}
     return [_copied(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -52,16 +52,6 @@ class Indicator:
         found = [one for one in self.walk() if not one.children]
         return tuple(sorted(found, key=lambda one: (-one.contribution.value, one.path)))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        return {
-            **vars(self),
-            "value": self.value.as_dict(),
-            "contribution": self.contribution.as_dict(),
-            "arms": list(self.arms),
-            "children": [child.as_dict() for child in self.children],
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class ScenarioRisk:

@@ -7,13 +7,14 @@ with training is E[T], the integral of the survival function.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.risk.mean_share import mean_share
 from advrisk.risk.proportion import t_quantile
 from advrisk.risk.survival.fit import SurvivalFit
@@ -31,6 +32,8 @@ class Rate:
     estimate: Estimate
     unit: str  # what one unit of time is
 
+    in_json: ClassVar[InJson] = {"estimate": ""}
+
     def probability(self, time: float) -> Estimate:
         """1 - exp(-r t): of at least one failure within that time, if failures came at a constant rate."""
         if not time >= 0:
@@ -42,11 +45,6 @@ class Rate:
     @property
     def _ends(self) -> tuple[float, float, float]:
         return self.estimate.value, self.estimate.low, self.estimate.high
-
-    def as_dict(self, times: Sequence[float] = ()) -> dict[str, Any]:
-        """The rate and, for each of these times, the probability of a failure within it."""
-        told = [{"time": time, **self.probability(time).as_dict()} for time in times]
-        return {**self.estimate.as_dict(), "unit": self.unit, **({"probabilities": told} if times else {})}
 
 
 def benign_rate(wrong: ArrayLike, time: float, *, unit: str, level: float = 0.95) -> Rate:

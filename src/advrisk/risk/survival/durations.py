@@ -7,12 +7,13 @@ is counted by its reason, and every arm that is not fitted is named with one.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import InJson
 from advrisk.risk.survival.frames import Floats
 
 WorkMeasure = Literal["forward", "gradient", "seconds", "process-seconds"]
@@ -53,6 +54,8 @@ class Tally:
     error: int = 0  # left out
     not_attacked: int = 0  # left out: nothing was spent on it
 
+    in_json: ClassVar[InJson] = {"censored": "censored", "at_zero": "at_zero", "fitted": "fitted"}
+
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(**{name: n + getattr(other, name) for name, n in asdict(self).items()})
 
@@ -70,9 +73,6 @@ class Tally:
     def fitted(self) -> int:
         """Rows with a duration."""
         return self.events + self.censored
-
-    def as_dict(self) -> dict[str, int]:
-        return {**asdict(self), "censored": self.censored, "at_zero": self.at_zero, "fitted": self.fitted}
 
 
 @dataclass(frozen=True)

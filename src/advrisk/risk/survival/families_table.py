@@ -1,14 +1,14 @@
 """All families beside each other on the same rows, and which of them is taken."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.risk.survival.choice import FamilyChoice, choose_family
 from advrisk.risk.survival.families import FAMILIES
 from advrisk.risk.survival.fit import SurvivalFit
@@ -31,13 +31,7 @@ class FamilyRow:
     endless_mean: Estimate
     fit: SurvivalFit = field(repr=False, compare=False)
 
-    def as_dict(self) -> dict[str, Any]:
-        numbers = {
-            name: value.as_dict() if isinstance(value, Estimate) else _finite(value)
-            for name, value in vars(self).items()
-            if name != "fit"
-        }
-        return numbers | {"coefficients": [one.as_dict() for one in self.fit.coefficients]}
+    in_json: ClassVar[InJson] = {"fit": None, "fit.coefficients": "coefficients"}
 
 
 def families_table(
@@ -89,7 +83,3 @@ def _row(fit: SurvivalFit, chosen: bool, held_out: Mapping[str, float], until: f
         endless_mean=fit.mean(),
         fit=fit,
     )
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

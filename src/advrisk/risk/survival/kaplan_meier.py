@@ -7,6 +7,7 @@ and on its points the curve is the same.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
+from advrisk.core.plain import InJson
 from advrisk.risk.proportion import t_quantile
 from advrisk.risk.survival.checks import checked_duration, checked_event
 from advrisk.risk.survival.frames import Floats, read_columns
@@ -51,6 +53,8 @@ class KaplanMeier:
     n_clusters: int | None  # None where rows count as independent
     _quantile: float = field(repr=False)
     _rows: "_Rows" = field(repr=False)
+
+    in_json: ClassVar[InJson] = dict.fromkeys(("level", "n", "n_events", "plateau", "n_clusters"))
 
     @property
     def longest(self) -> float:

@@ -5,9 +5,9 @@ comparison may be undecided: some interval of a difference holds zero.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, Literal
+from typing import Literal
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -49,9 +49,6 @@ class Standing:
     dominated_by: tuple[str, ...]  # by the values
     decided: bool  # whether the intervals leave no doubt about the two above
     undecided_against: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def dominates(a: str, b: str, criteria: Sequence[Criterion]) -> bool:

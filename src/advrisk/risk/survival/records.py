@@ -1,11 +1,12 @@
 """What a fit says of each covariate."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from advrisk.core.estimate import Estimate
+from advrisk.core.plain import InJson
 from advrisk.risk.survival.frames import Floats
 
 LawPart = Literal["scale", "shape"]
@@ -34,26 +35,20 @@ class Coefficient:
     scaled: Effect  # for the covariate's whole range, from its least value to its greatest
     natural: Effect  # for 1, as the frame has it
 
+    in_json: ClassVar[InJson] = {
+        **dict.fromkeys(("covariate", "scaled", "natural")),
+        "scaled.estimate": "per_range",
+        "per_unit.estimate": "per_unit",
+        "scaled.standard_error": "standard_error",
+        "scaled.p_value": "p_value",
+    }
+
     @property
     def per_unit(self) -> Effect:
         """The effect of one useful unit."""
         own, by = self.natural.estimate, self.unit
         estimate = replace(own, value=own.value * by, low=own.low * by, high=own.high * by)
         return Effect(estimate, self.natural.standard_error * by, self.natural.z, self.natural.p_value)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "name": self.name,
-            "part": self.part,
-            "reference": self.reference,
-            "unit": self.unit,
-            "unit_text": self.unit_text,
-            "per_range": self.scaled.estimate.as_dict(),
-            "per_unit": self.per_unit.estimate.as_dict(),
-            "standard_error": self.scaled.standard_error,
-            "p_value": self.scaled.p_value,
-        }
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 
 from advrisk.assess.certificate.words import guarantee_text
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import plain_fields
 from advrisk.risk.certificate import SearchGuarantee, search_guarantee
 from advrisk.risk.certificate.exploration import correlation, information_gain
 
@@ -85,7 +86,7 @@ def test_fifty_rounds_promise_nothing() -> None:
     assert found.level is None
     assert found.error is None
     assert "no guarantee from the search: untried settings may have a p larger by" in guarantee_text(found)
-    assert found.as_dict()["level"] is None
+    assert plain_fields(found)["level"] is None
 
 
 def test_a_search_with_a_beta_of_its_own_promises_nothing() -> None:

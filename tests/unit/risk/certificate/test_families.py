@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import plain_fields
 from advrisk.risk.certificate import certified_sizes, fixed_sequence, holm, largest_p
 
 
@@ -19,7 +20,7 @@ def test_a_sequence_stops_at_the_first_failure_and_skips_none() -> None:
     assert found.stopped_at == 0.3
     assert found.n_certified == 2
     assert found.level == 0.05
-    assert found.as_dict()["largest"] == 0.2
+    assert plain_fields(found)["largest"] == 0.2
 
 
 def test_the_ends_of_a_sequence() -> None:

@@ -9,6 +9,7 @@ import pytest
 import advrisk
 from advrisk.assess.certificate.words import meaning
 from advrisk.core.errors import RiskError
+from advrisk.core.plain import json_text, plain_fields
 from advrisk.risk.certificate import (
     Count,
     betting_certified_risk,
@@ -57,7 +58,7 @@ def test_one_failure_more_is_one_too_many() -> None:
 def test_what_it_means_is_said_in_one_place_for_numbers_and_documents() -> None:
     """A certificate of counts knows neither tries nor the population, so it makes no claim in words."""
     found = certify(ARMS, alpha=0.1, union=count(84), clean=count(20))
-    assert not {"claim", "further_claims", "population", "tries"} & set(found.as_dict())
+    assert not {"claim", "further_claims", "population", "tries"} & set(plain_fields(found))
     assert meaning(0.1, 0.05) == (
         "Were the true risk above 10 %, this procedure would certify it at most 5 % of the time."
     )
@@ -66,14 +67,14 @@ def test_what_it_means_is_said_in_one_place_for_numbers_and_documents() -> None:
 
 
 def test_a_certificate_as_json() -> None:
-    found = json.loads(json.dumps(certify(ARMS, alpha=0.1, union=count(90), clean=count(20)).as_dict()))
+    found = json.loads(json_text(certify(ARMS, alpha=0.1, union=count(90), clean=count(20))))
     assert found["verdict"] == "certified"
     assert found["arms"][0]["failures"] == 84
     assert found["union"]["certified"] is False
     assert found["wrong"]["failures"] == 110
     assert found["clean"]["value"] == 0.02
     assert (found["alpha"], found["zeta"], found["n"], found["calibration"]) == (0.1, 0.05, 1000, "ab12")
-    assert json.loads(json.dumps(certify({"a": count(1)}, alpha=0.1).as_dict()))["wrong"] is None
+    assert json.loads(json_text(certify({"a": count(1)}, alpha=0.1)))["wrong"] is None
 
 
 def test_in_order_everything_is_betted_on() -> None:
@@ -92,7 +93,7 @@ def test_in_order_everything_is_betted_on() -> None:
     assert found.wrong is not None
     assert found.wrong.count.failures == int((one | other | clean).sum())
     assert found.clean is not None
-    json.dumps(found.as_dict())
+    json.dumps(plain_fields(found))
 
 
 def test_an_early_bound_below_the_final_share_is_kept() -> None:

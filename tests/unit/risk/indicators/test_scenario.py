@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from advrisk.core.errors import StudyError
+from advrisk.core.plain import plain
 from advrisk.risk.indicators import Scenario, what_if
 from advrisk.risk.indicators.scenario import drawn_shares
 
@@ -22,7 +23,7 @@ def test_a_scenario_is_a_tree() -> None:
     ]
     assert found.branches[0].weight.mean == pytest.approx(0.3)
     assert not found.uncertain
-    assert found.as_dict() == TOWN
+    assert plain(found.source) == TOWN
 
 
 @pytest.mark.parametrize(
