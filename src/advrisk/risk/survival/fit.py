@@ -263,12 +263,8 @@ class SurvivalFit:
             if isinstance(one := known[name], NumberCovariate) and not one.low <= float(value) <= one.high
         )
 
-    def log_likelihood_of(self, frame: Frame) -> float:
-        """The log-likelihood of other rows, such as ones that were held out."""
-        return float(self.row_log_likelihoods(frame).sum())
-
     def row_log_likelihoods(self, frame: Frame) -> Floats:
-        """The log-likelihood of each row of a frame, in its order."""
+        """The log-likelihood of each row of a frame, such as ones that were held out, in its order."""
         names = self.outcome
         columns = read_columns(frame, [*names.columns, *self.covariates])
         duration, event = checked_duration(columns, names.duration), checked_event(columns, names.event)
