@@ -550,16 +550,15 @@ class Run:
         tracking_uri: str | None = None,
         *,
         run_name: str | None = None,
-        again: bool = False,
     ) -> "LoggedRun":
-        """Log study, numbers, report and certificates as a run of MLflow (`pip install 'advrisk[mlflow]'`).
+        """Log study, numbers, report and certificates as a new run of MLflow (`pip install 'advrisk[mlflow]'`).
 
         Into the experiment of that name (default: the study's), at the address that MLflow is set to unless another is
-        given. What is there already is not logged a second time, unless `again` is true.
+        given.
         """
         from advrisk.api.mlflow import log_run
 
-        return log_run(self, experiment, tracking_uri, run_name=run_name, again=again)
+        return log_run(self, experiment, tracking_uri, run_name=run_name)
 
     def _repr_html_(self) -> str:
         return run_html(self)
