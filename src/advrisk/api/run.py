@@ -16,7 +16,7 @@ from advrisk.api.comparing import compare_runs
 from advrisk.api.evidence.pack import write_pack
 from advrisk.api.findings import not_installed, run_findings
 from advrisk.api.part import part_of
-from advrisk.api.reporting import Form, run_html, run_record, write_form
+from advrisk.api.reporting import Form, run_record, write_form
 from advrisk.api.scenarios import what_to_run
 from advrisk.api.selection import Selection, select_model
 from advrisk.api.verifying import replay_run
@@ -561,7 +561,9 @@ class Run:
         return log_run(self, experiment, tracking_uri, run_name=run_name)
 
     def _repr_html_(self) -> str:
-        return run_html(self)
+        from advrisk.report.notebook import run_html
+
+        return run_html(self.name, self.folder, self.status(), self.models())
 
     def evidence(self, path: str | Path | None = None, *, key: str | Path | None = None) -> Path:
         """Write an evidence pack: report, certificates, study, digests, and which clauses of regulation they speak to.

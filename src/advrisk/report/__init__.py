@@ -1,6 +1,5 @@
 """Estimates -> tables, figures, one self-contained HTML file. Reads; computes no estimate of its own."""
 
-from advrisk.report import notebook as _notebook  # noqa: F401  registers what notebooks show
 from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares, write_report
 

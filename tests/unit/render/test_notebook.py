@@ -1,12 +1,14 @@
 """HTML for notebooks: well-formed, and nothing in it but our own tags."""
 
+from typing import ClassVar
 from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advrisk.core.estimate import Estimate
-from advrisk.core.notebook import MOST, html_block, html_table
+from advrisk.core.tables import Columns, Row, Tabular
+from advrisk.render.notebook import MOST, html_block, html_table, rows_html
 
 HOSTILE = ['<script>alert("1")</script>', "</td></table>", "a & b", "' onmouseover='x", "\u202egnp", "x" * 10_000]
 TEXT = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc", "Cn"]))  # what XML can hold
@@ -31,8 +33,15 @@ def test_hostile_names_stay_names() -> None:
     assert [cell.text for cell in ElementTree.fromstring(html).iter("td")] == HOSTILE
 
 
+class Rows(Tabular):
+    columns: ClassVar[Columns] = {"a": "text", "b": "flag", "c": "number", "d": "count"}
+
+    def rows(self) -> list[Row]:
+        return [{"a": None, "b": True, "c": 0.123456, "d": 3}] * (MOST + 2)
+
+
 def test_cells_and_many_rows() -> None:
-    html = html_table(["a", "b", "c", "d"], [[None, True, 0.123456, 3]] * (MOST + 2))
+    html = rows_html(Rows())
     cells = [cell.text for cell in ElementTree.fromstring(html).iter("td")]
     assert cells[:4] == ["–", "yes", "0.1235", "3"]
     assert cells[-1] == "… and 2 more"
