@@ -22,7 +22,7 @@ from advrisk.ledger.history import remove
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
-from advrisk.run.search.tally import Tally, can_still_win
+from advrisk.run.search.loop import Tally, can_still_win
 from advrisk.study import study_from
 
 from .conftest import Hill, reach

@@ -6,20 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from advrisk.run.executors import parent
-
 # argv: the socket. It says that it is ready, then works for a minute.
 WORKER = """
-import ctypes, importlib.util, os, sys, time
-spec = importlib.util.spec_from_file_location("parent", {path!r})
-parent = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(parent)
+import ctypes, os, sys, time
+from advrisk.run.executors.worker import end_with_parent
 {before}
-parent.end_with_parent(int(sys.argv[1]))
+end_with_parent(int(sys.argv[1]))
 os.write(1, b"ready")
 {work}
 """
@@ -29,7 +24,7 @@ ELSEWHERE = "sys.platform = 'darwin'"  # no help of the kernel
 
 
 def worker(work: str, before: str = "") -> str:
-    return WORKER.format(path=str(Path(parent.__file__)), before=before, work=work)
+    return WORKER.format(before=before, work=work)
 
 
 def gone(output: int, within_s: float = 10.0) -> bool:
