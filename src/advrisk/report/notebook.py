@@ -6,7 +6,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from advrisk.assess import built_in as _registered  # noqa: F401
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.compare.sections import sections as comparison_sections
 from advrisk.assess.context import assessment_named
