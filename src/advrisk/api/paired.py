@@ -18,7 +18,7 @@ from advrisk.assess.compare.records import Compared, margin_text
 from advrisk.assess.damage.distances import smallest_distances
 from advrisk.assess.damage.monte_carlo import monte_carlo_damage
 from advrisk.assess.damage.queries import read_queries
-from advrisk.assess.damage.tried import untried
+from advrisk.assess.damage.sizes import untried
 from advrisk.assess.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
 from advrisk.assess.gate.reading import clean_answers, has_clean, is_targeted, n_labelled, told_by_distances
 from advrisk.assess.gate.verdict import AGAIN, UNTRIED, decide, settling

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from advrisk.assess.damage.answers import shape_sentence, shape_warning
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.sections import sections
-from advrisk.assess.damage.shape import shape_sentence, shape_warning
 from advrisk.assess.indicators.words import loss_interval, short_verdict
 from advrisk.core.names import counted
 from advrisk.core.sections import Column, Headline, Table

@@ -10,6 +10,7 @@ from advrisk.core.errors import StudyError
 if TYPE_CHECKING:
     from advrisk.api import Run
 
+
 TENSOR = "risk"  # among the tables that can be exported
 
 
@@ -58,7 +59,7 @@ def export_tensor(folder: str, target: Path, model: str | None) -> str:
 
     Returns what it is."""
     from advrisk.api import Run
-    from advrisk.assess.indicators.tensor_file import write_tensor
+    from advrisk.ledger.sync.files import output_file
 
     run = Run.open(folder)
     if model is None:
@@ -67,6 +68,8 @@ def export_tensor(folder: str, target: Path, model: str | None) -> str:
     if target.suffix not in (".nc", ".parquet"):
         raise StudyError(f"{target}: a risk tensor is written as .nc (NetCDF) or .parquet")
     tensor = run.tensor(model)
-    write_tensor(tensor, target)
+    with output_file(target, keep=True) as path:
+        write = tensor.to_netcdf if path.suffix == ".nc" else tensor.to_parquet
+        write(path)
     sizes = " × ".join(f"{size} {name}" for name, size in zip(tensor.data.dims, tensor.data.shape, strict=True))
     return f"the risk tensor of {model} ({sizes})"

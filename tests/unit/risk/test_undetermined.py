@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from advrisk.risk.evasion import MonotoneCurve
-from advrisk.risk.undetermined import difference_bounds
+from advrisk.risk.evasion.monotone import difference_bounds
 
 
 def by_linear_programme(

@@ -14,7 +14,7 @@ from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.distances import Distances, smallest_distances
 from advrisk.assess.damage.queries import read_queries
 from advrisk.assess.damage.question import AnyEvasion
-from advrisk.assess.damage.tried import tried_attacks, untried
+from advrisk.assess.damage.sizes import tried_attacks, untried
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.detection.details import row_label
 from advrisk.assess.gate.measured import (

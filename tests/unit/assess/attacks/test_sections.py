@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from advrisk.assess.attacks.envelope import ArmComparison
-from advrisk.assess.attacks.sections import sections, spare_words
+from advrisk.assess.attacks.question import sections, spare_words
 from advrisk.assess.damage.distances import Distances
 from advrisk.core.flags import FLAGS
 from advrisk.render.terminal import print_sections

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from advrisk.assess.convergence.sections import sections, settling
+from advrisk.assess.convergence.question import sections, settling
 from advrisk.core.estimate import Estimate
 from advrisk.core.sections import Figure, Headline, Table, every, headline_of, without_twins
 from advrisk.render.terminal import print_sections

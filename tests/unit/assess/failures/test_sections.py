@@ -10,7 +10,7 @@ from rich.console import Console
 
 from advrisk.assess.failures.exhibits import with_exhibits
 from advrisk.assess.failures.modes import FailureModes
-from advrisk.assess.failures.sections import sections
+from advrisk.assess.failures.question import sections
 from advrisk.core.sections import Cell, Group, Pictures, Table, Text, every
 from advrisk.ledger import Storage
 from advrisk.render.markdown import markdown_lines

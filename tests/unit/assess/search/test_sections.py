@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from advrisk.assess.search.figures import surface, trajectory
-from advrisk.assess.search.sections import search_words, sections
+from advrisk.assess.search.question import search_words, sections
 from advrisk.core.sections import Figure, Group, Table, every, headline_of, without_twins
 from advrisk.ledger.searches import SearchRecord, Trial
 from advrisk.render.terminal import print_sections

@@ -13,7 +13,7 @@ from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.document import certificate_document
 from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.verification import verify_document
-from advrisk.assess.search.sections import search_words
+from advrisk.assess.search.question import search_words
 from advrisk.assess.status import run_status
 from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger

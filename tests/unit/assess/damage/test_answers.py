@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advrisk.answers.records import Answer, Design
-from advrisk.assess.damage.labelling import (
+from advrisk.assess.damage.answers import (
     FORCED_CHOICE_UNTESTED,
     agreement,
     fit_answers,

@@ -1,22 +1,75 @@
-"""The curve of people's answers, whether it holds for all models, and how far people agree.
+"""Curves of answers, doubts about their shape and about one curve for all models, and how far people agree.
 
 Nothing here knows pictures, pages or databases.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from advrisk.answers.records import Answer, Design
-from advrisk.assess.damage.differences import unlike_groups
-from advrisk.assess.damage.shape import MONOTONE_LABELS, NO_MONOTONE, shape_warning
 from advrisk.core.errors import RiskError
-from advrisk.risk.evasion import BayesianEvasion, MonotoneEvasion, ShapeTest, fit_bayesian, fit_monotone, shape_test
+from advrisk.risk.evasion import (
+    BayesianEvasion,
+    DifferenceTest,
+    MonotoneEvasion,
+    ShapeTest,
+    fit_bayesian,
+    fit_monotone,
+    shape_test,
+    tested_groups,
+)
 from advrisk.risk.labelling import Agreement, krippendorff_alpha
 
 _ALPHA = 0.01  # answers are looked at again and again while they come in
 FORCED_CHOICE_UNTESTED = "Whether answers differ between models or arms is not tested for forced choices."
 _BIN = np.log(1.25)  # sizes within it count as the same when labellers are compared
+MONOTONE_OPTION = "fit a curve that only falls (`--fit monotone`), whose intervals are wider and hold"
+MONOTONE_LABELS = "write one that only falls (`--fit FILE --curve monotone`), whose intervals are wider and hold"
+MONOTONE_OF_RUN = (
+    "what is counted sample by sample assumes no shape, nor does `advrisk evasion RUN --detector NAME --fit monotone`"
+)
+NO_MONOTONE = "of forced choices there is no other fit; ask one picture at a time (`--design yes-no`)"
+
+
+def shape_warning(found: ShapeTest | None, remedy: str = MONOTONE_OPTION, *, alpha: float = 0.05) -> str | None:
+    """The doubt and its remedy; None where there is no doubt, or no shape is assumed."""
+    if found is None or found.p_value > alpha:
+        return None
+    return (
+        f"The answers do not have the shape that this curve assumes (p = {found.p_value:.2g}), so its intervals "
+        f"and those of damage may be wrong; {remedy}."
+    )
+
+
+def shape_sentence(found: ShapeTest) -> str:
+    """What the test says where it does not doubt the shape."""
+    return f"Nothing in the answers speaks against the shape of the curve (p = {found.p_value:.2g})."
+
+
+def difference_warning(found: DifferenceTest, alpha: float = 0.05) -> str | None:
+    """What to tell before the curve is used for all groups alike, or None."""
+    if found.p_value > alpha:
+        return None
+    return (
+        f"the answers differ between {', '.join(found.groups)} (p = {found.p_value:.3g}): one evasion curve for all "
+        "of them is doubtful; fit one for each"
+    )
+
+
+def unlike_groups(
+    sizes: ArrayLike,
+    undetected: ArrayLike,
+    groups: Mapping[str, Sequence[str | None]],
+    *,
+    alpha: float = 0.05,
+    rng: np.random.Generator,
+) -> list[str]:
+    """Warnings where answers differ between models, arms or whatever `groups` name."""
+    tests = tested_groups(sizes, undetected, groups, rng=rng)
+    warnings = (difference_warning(found, alpha) for found in tests)
+    return [f"{warning[0].upper()}{warning[1:]}." for warning in warnings if warning]
 
 
 def fit_answers(
