@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
 from advrisk.assess.gate import Held
-from advrisk.assess.gate.measures import Measures
+from advrisk.assess.gate.quantities import Quantities
 from advrisk.assess.gate.question import run_ground
 from advrisk.assess.interim import Seen, look_level
 from advrisk.core.containment import exits_as_errors
@@ -188,9 +188,9 @@ def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
     if terms[0].quantity == "damage":  # relative damage, too, which no requirement may be about
         estimates = run.damage().estimates
         return {term: estimates[str(term.subject)] for term in terms}
-    measures, found = Measures(run.context, None), {}
+    quantities, found = Quantities(run.context, None), {}
     for term in terms:
-        measured = measures.of(Requirement(term, "<="))
+        measured = quantities.of(Requirement(term, "<="))
         if measured.estimate is None:
             raise RiskError(f"{term}: {measured.why_not or measured.pending}")
         if term.size is not None and measured.untried:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-Column = Literal["text", "number", "count", "flag"]
-Columns = Mapping[str, Column]
+ColumnType = Literal["text", "number", "count", "flag"]
+Columns = Mapping[str, ColumnType]
 Row = dict[str, Any]
 
 # What every estimate is told by.

@@ -32,7 +32,7 @@ UNIT: Mapping[WorkMeasure, str] = {
 }
 COUNTED: tuple[WorkMeasure, ...] = ("forward", "gradient")  # whole numbers
 
-Column = NDArray[Any]
+RowValues = NDArray[Any]
 Flags = NDArray[np.bool_]
 
 
@@ -115,8 +115,8 @@ class Durations:
     """
 
     measure: WorkMeasure
-    columns: Mapping[str, Column]
-    zero: Mapping[str, Column]
+    columns: Mapping[str, RowValues]
+    zero: Mapping[str, RowValues]
     seconds: Floats  # that belong to the durations, nan where nobody knows
     arms: Mapping[str, Mapping[str, Any]]  # fitted: arm -> family, norm, eps, objective, keep, params
     left_out: Mapping[str, str]  # arm -> why it is not fitted

@@ -14,7 +14,7 @@ NO_OTHER = "no other arm broke a sample"
 
 
 @dataclass(frozen=True)
-class Survival:
+class AdaptiveEffect:
     """What is left of a group's AUROC once attackers know the detector.
 
     `without` and `together` rest on the same samples, those that the group's other arms broke: a sample's least score
@@ -38,7 +38,9 @@ class Survival:
         return vars(self) | {name: entry.as_dict() for name, entry in self.entries.items()}
 
 
-def survivals(scored: Scored, detector: str, groups: Sequence[Group], settings: Settings) -> tuple[Survival, ...]:
+def adaptive_effects(
+    scored: Scored, detector: str, groups: Sequence[Group], settings: Settings
+) -> tuple[AdaptiveEffect, ...]:
     """One for each norm and size at which arms know this detector."""
     adaptive = adaptive_arms(scored.arms, detector, groups)
     cuts = {label: _cuts(scored, _arms_like(label, groups), arms) for label, arms in adaptive.items()}
@@ -49,7 +51,7 @@ def survivals(scored: Scored, detector: str, groups: Sequence[Group], settings: 
         if together.auroc is None:
             together = replace(together, reason=NO_OTHER)
         norm = scored.arms[arms[0]].norm or NO_NORM
-        made.append(Survival(label, norm, without, alone, together, int((~_judged(scored, arms)).sum())))
+        made.append(AdaptiveEffect(label, norm, without, alone, together, int((~_judged(scored, arms)).sum())))
     return tuple(made)
 
 

@@ -27,7 +27,7 @@ POWER = 0.8  # with which a stated number of samples decides
 
 
 @dataclass(frozen=True)
-class Measured:
+class GateEstimate:
     """An estimate, and what a verdict must know beside it."""
 
     estimate: Estimate | None  # samples without a verdict counted at their worst, if `n_unknown`; None: there is none
@@ -63,25 +63,25 @@ class Measured:
         return ""
 
 
-def measured_share(values: Flags | Floats, *, level: float, n_unknown: int = 0, **more: Any) -> Measured:
+def share_estimate(values: Flags | Floats, *, level: float, n_unknown: int = 0, **more: Any) -> GateEstimate:
     """The share of samples that have something; of a model that answers at random, of queries: a share for each."""
     if not values.size:
-        return Measured(None, n_unknown=n_unknown, why_not="no sample has a verdict")
+        return GateEstimate(None, n_unknown=n_unknown, why_not="no sample has a verdict")
     judged = mean_share(values, level=level)
     estimate = mean_share(values, level=level, unknown=n_unknown)
     settles = _share_settles(judged.value, level)
     if not are_flags(values):
         settles = _mean_settles(judged, float(np.std(values)))
-    return Measured(estimate, judged, settles, n_unknown=n_unknown, **more)
+    return GateEstimate(estimate, judged, settles, n_unknown=n_unknown, **more)
 
 
-def measured_pair(
+def pair_estimate(
     first: Flags | Floats, second: Flags | Floats, *, level: float, n_unknown: int = 0, **more: Any
-) -> Measured:
+) -> GateEstimate:
     """The share of samples (or queries) that have something with the first model, less that with the second."""
     n = int(first.size)
     if n == 0:
-        return Measured(None, n_unknown=n_unknown, why_not="no sample has a verdict for both")
+        return GateEstimate(None, n_unknown=n_unknown, why_not="no sample has a verdict for both")
     judged = mean_difference(first, second, level=level)
     estimate = mean_difference(first, second, level=level, unknown=n_unknown) if n_unknown else judged
     if are_flags(first, second):
@@ -89,7 +89,7 @@ def measured_pair(
         settles = pair_settles(int((one & ~other).sum()), int((other & ~one).sum()), n, level)
     else:
         settles = _mean_settles(judged, float(np.std(first.astype(np.float64) - second)))
-    return Measured(estimate, judged, settles, n_unknown=n_unknown, **more)
+    return GateEstimate(estimate, judged, settles, n_unknown=n_unknown, **more)
 
 
 def _mean_settles(judged: Estimate, spread: float) -> Settles:
@@ -101,9 +101,9 @@ def _mean_settles(judged: Estimate, spread: float) -> Settles:
     return settles
 
 
-def measured_damage(
+def damage_estimate(
     found: EvasionComparison, model: str, *, n_unknown: int, rng: np.random.Generator, cost: float = 1.0
-) -> Measured:
+) -> GateEstimate:
     """Damage under an evasion curve, times the cost of one."""
     judged = found.estimates[model]
     spread, floor = found.errors_of(model)
@@ -117,9 +117,9 @@ def measured_damage(
     return scaled(_smooth(estimate, judged, spread, floor, n_unknown, settles), cost)
 
 
-def measured_damage_pair(
+def damage_pair_estimate(
     found: EvasionComparison, first: str, second: str, *, n_unknown: int, rng: np.random.Generator, cost: float = 1.0
-) -> Measured:
+) -> GateEstimate:
     """Damage of one model less that of another, on the same samples and under the same curve."""
     judged = found.difference(first, second)
     of_samples, floor = found.standard_errors(first, second)
@@ -138,9 +138,9 @@ def standard_error(estimate: Estimate) -> float:
     return max(estimate.high - estimate.value, estimate.value - estimate.low) / _z(estimate.level)
 
 
-def measured_number(
+def number_estimate(
     estimate: Estimate, *, n: int, unit: float = 0.0, floor: float = 0.0, on_floor: str = "", **more: Any
-) -> Measured:
+) -> GateEstimate:
     """A number of which no more is known than its interval: its spread is taken from that, as if it were normal.
 
     `unit` is by how much one sample more may move it; `floor` the standard error that more samples leave as it is.
@@ -152,20 +152,20 @@ def measured_number(
         return _decided(abs(limit - estimate.value), error * math.sqrt(n), floor, n_more, estimate.level, unit)
 
     told = settles if math.isfinite(estimate.high - estimate.low) else None
-    return Measured(estimate, None, told, floor, on_floor, n_samples=n, **more)
+    return GateEstimate(estimate, None, told, floor, on_floor, n_samples=n, **more)
 
 
-def counted_rows(n: int, *, level: float, of: int) -> Measured:
+def counted_rows(n: int, *, level: float, of: int) -> GateEstimate:
     """A count, which is what it is."""
-    return Measured(Estimate(n, n, n, level, of, "count"))
+    return GateEstimate(Estimate(n, n, n, level, of, "count"))
 
 
-def scaled(found: Measured, cost: float) -> Measured:
+def scaled(found: GateEstimate, cost: float) -> GateEstimate:
     """In the unit of the cost."""
     if cost == 1.0:
         return found
     inner = found.settles
-    return Measured(
+    return GateEstimate(
         _times(found.estimate, cost),
         _times(found.judged, cost),
         (lambda n, limit: inner(n, limit / cost)) if inner is not None and cost > 0 else None,
@@ -213,12 +213,12 @@ def _smooth(
     floor: float,
     n_unknown: int,
     settles: Settles | None,
-) -> Measured:
+) -> GateEstimate:
     def usual(n_more: int, limit: float) -> bool:
         return _decided(abs(limit - judged.value), spread, floor, n_more, judged.level, 1.0)
 
     remedy = "the evasion curve is known too little; ask the detector more"
-    return Measured(estimate, judged, settles or usual, floor, remedy if floor else "", n_unknown)
+    return GateEstimate(estimate, judged, settles or usual, floor, remedy if floor else "", n_unknown)
 
 
 def _decided(distance: float, spread: float, floor: float, n: int, level: float, unit: float) -> bool:

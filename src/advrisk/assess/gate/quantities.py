@@ -17,16 +17,16 @@ from advrisk.assess.damage.question import AnyEvasion
 from advrisk.assess.damage.sizes import tried_attacks, untried
 from advrisk.assess.detection.assessment import DetectionAssessment
 from advrisk.assess.detection.details import row_label
-from advrisk.assess.gate.measured import (
+from advrisk.assess.gate.estimates import (
     Flags,
-    Measured,
+    GateEstimate,
     counted_rows,
-    measured_damage,
-    measured_damage_pair,
-    measured_number,
-    measured_pair,
-    measured_share,
+    damage_estimate,
+    damage_pair_estimate,
+    number_estimate,
+    pair_estimate,
     scaled,
+    share_estimate,
     standard_error,
 )
 from advrisk.assess.gate.reading import (
@@ -57,7 +57,7 @@ from advrisk.study import DamageSpec, Requirement, Term, assessment_of
 Shares = tuple[Flags | Floats, Flags]  # of each sample, and where it is known
 
 
-class Measures:
+class Quantities:
     """A run and a level, and what was assessed of it so far."""
 
     def __init__(
@@ -67,10 +67,10 @@ class Measures:
             raise RiskError(f"level must lie between 0 and 1, found {level}")
         self.run, self._given, self._paid = run, level, {"evasion": evasion, "cost": cost}
 
-    def of(self, requirement: Requirement) -> Measured:
+    def of(self, requirement: Requirement) -> GateEstimate:
         """What a requirement is held against."""
         left, right = requirement.left, requirement.right
-        alone: dict[str, Callable[[Term], Measured]] = {
+        alone: dict[str, Callable[[Term], GateEstimate]] = {
             "auroc": self._detection,
             "fpr": self._detection,
             "survival": self._survival,
@@ -80,7 +80,7 @@ class Measures:
             "error_rows": self._errors,
             "flagged": self._flagged,
         }
-        either: dict[str, Callable[[Term, Term | None], Measured]] = {
+        either: dict[str, Callable[[Term, Term | None], GateEstimate]] = {
             "damage": self._damage,
             "cost": self._cost,
             "broken": self._broken,
@@ -156,7 +156,7 @@ class Measures:
         state = self.state
         return "" if state.n_cells >= state.n_cells_expected else f"the run is not finished: {state.so_far} are done"
 
-    def _further(self, left: Term) -> Measured:
+    def _further(self, left: Term) -> GateEstimate:
         """A quantity of a registered assessment."""
         name = assessment_of(left.quantity) or ""
         key = left.quantity if left.subject is None else f"{left.quantity}.{left.subject}"
@@ -166,19 +166,19 @@ class Measures:
         held = {one.name: one.estimate for one in found.quantities}
         if key not in held:
             raise RiskError(f"{name} has no {key}; {did_you_mean(key, held)}")
-        return measured_number(held[key], n=held[key].n, pending=self.pending)
+        return number_estimate(held[key], n=held[key].n, pending=self.pending)
 
     # Shares
 
-    def _share(self, first: Shares, second: Shares | None, n_more: int) -> Measured:
+    def _share(self, first: Shares, second: Shares | None, n_more: int) -> GateEstimate:
         """What samples have and where it is known, of one model or two; `n_more` have no verdict beside that."""
         told = first[1] if second is None else first[1] & second[1]
         n_unknown = n_more + int((~told).sum())
         if second is None:
-            return measured_share(first[0][told], level=self.level, n_unknown=n_unknown)
-        return measured_pair(first[0][told], second[0][told], level=self.level, n_unknown=n_unknown)
+            return share_estimate(first[0][told], level=self.level, n_unknown=n_unknown)
+        return pair_estimate(first[0][told], second[0][told], level=self.level, n_unknown=n_unknown)
 
-    def _broken(self, left: Term, right: Term | None) -> Measured:
+    def _broken(self, left: Term, right: Term | None) -> GateEstimate:
         found = self._distances
         told = np.ones(len(found.samples), np.bool_)
 
@@ -191,7 +191,7 @@ class Measures:
         measured = self._share(shares(left), None if right is None else shares(right), found.n_samples - told.size)
         return replace(measured, untried=self._untried(left))
 
-    def _robust(self, left: Term, right: Term | None) -> Measured:
+    def _robust(self, left: Term, right: Term | None) -> GateEstimate:
         found = self._distances
 
         def shares(term: Term) -> Shares:
@@ -213,14 +213,14 @@ class Measures:
         attacks = tried_attacks(self.run.ledger, self._distances.norm, self._distances.arms)
         return untried(term.size or 0.0, attacks, term.size_text)
 
-    def _clean(self, left: Term, right: Term | None) -> Measured:
+    def _clean(self, left: Term, right: Term | None) -> GateEstimate:
         name = "correct" if left.quantity == "clean_accuracy" else "refused"
         first = self._answers.shares(str(left.subject), name)
         return self._share(first, None if right is None else self._answers.shares(str(right.subject), name), 0)
 
     # Damage
 
-    def _damage(self, left: Term, right: Term | None, cost: float = 1.0) -> Measured:
+    def _damage(self, left: Term, right: Term | None, cost: float = 1.0) -> GateEstimate:
         found = self._damages
         comparison, n_unknown = found.comparison, found.distances.n_samples - len(found.distances.samples)
         first, second = str(left.subject), None if right is None else str(right.subject)
@@ -231,9 +231,9 @@ class Measures:
         rng = generator("damage", self.run.seed)
         if isinstance(comparison, EvasionComparison):
             if second is None:
-                measured = measured_damage(comparison, first, n_unknown=n_unknown, rng=rng, cost=cost)
+                measured = damage_estimate(comparison, first, n_unknown=n_unknown, rng=rng, cost=cost)
             else:
-                measured = measured_damage_pair(comparison, first, second, n_unknown=n_unknown, rng=rng, cost=cost)
+                measured = damage_pair_estimate(comparison, first, second, n_unknown=n_unknown, rng=rng, cost=cost)
             return replace(measured, untried=self._untried_threshold(comparison))
         if not isinstance(comparison, DamageComparison) or second is None:
             raise RiskError("relative damage compares models, and says nothing of one alone")
@@ -246,8 +246,8 @@ class Measures:
         attacks = tried_attacks(self.run.ledger, self._damages.distances.norm, self._damages.distances.arms)
         return untried(found.evasion.tau, attacks, self._damages.size_text(found.evasion.tau))
 
-    def _relative(self, found: DamageComparison, first: str, second: str, n_left_out: int) -> Measured:
-        return measured_number(
+    def _relative(self, found: DamageComparison, first: str, second: str, n_left_out: int) -> GateEstimate:
+        return number_estimate(
             found.difference(first, second),
             n=found.n,
             unit=1.0,
@@ -257,7 +257,7 @@ class Measures:
             notes=(f"damage is relative to {', '.join(found.models)}",),
         )
 
-    def _cost(self, left: Term, right: Term | None) -> Measured:
+    def _cost(self, left: Term, right: Term | None) -> GateEstimate:
         if self._damages.cost is None:
             raise RiskError("no cost of one damage is stated")
         return self._damage(left, right, self._damages.cost)
@@ -277,7 +277,7 @@ class Measures:
         given = dict(zip(term.what.inside, term.inside, strict=False))
         return self._indicators.of(given.get("scenario", self._indicators.scenarios[0]), given.get("loss"))
 
-    def _risk(self, left: Term, right: Term | None) -> Measured:
+    def _risk(self, left: Term, right: Term | None) -> GateEstimate:
         found = self._scenario(left)
         branch, model = found.branches[""], str(left.subject)
         span = found.bounds[1] - found.bounds[0]
@@ -289,7 +289,7 @@ class Measures:
         else:
             other = str(right.subject)
             estimate, floor = branch.difference(model, other), branch.standard_errors(model, other)[1]
-        return measured_number(
+        return number_estimate(
             estimate,
             n=len(found.samples),
             unit=unit,
@@ -299,7 +299,7 @@ class Measures:
             pending=self.pending,
         )
 
-    def _detection(self, left: Term) -> Measured:
+    def _detection(self, left: Term) -> GateEstimate:
         model = left.inside[0]
         found = self._detectors.of(model, find_own_detector(self.run.ledger, str(left.subject)))
         entry = found.overall
@@ -311,9 +311,9 @@ class Measures:
         if found.table.average.left_out:
             notes = (*notes, f"{row_label(found.table.average)}: the others are not in every column")
         left_out = self._detectors.left_out.get(model, 0)
-        return measured_number(estimate, n=found.n, unit=0.0, n_left_out=left_out, pending=self.pending, notes=notes)
+        return number_estimate(estimate, n=found.n, unit=0.0, n_left_out=left_out, pending=self.pending, notes=notes)
 
-    def _survival(self, left: Term) -> Measured:
+    def _survival(self, left: Term) -> GateEstimate:
         assessed = self._survivals
         found = assessed.of(str(left.subject))
         if found.mean is None:
@@ -322,7 +322,7 @@ class Measures:
         notes = [f"mean up to {assessed.until:g} {assessed.unit}"]
         notes += [f"{cut} rows ended in a timeout, and count as held until then"] if cut else []
         n = n_labelled(self.run.ledger) or found.mean.n
-        told = measured_number(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
+        told = number_estimate(found.mean, n=n, n_left_out=failed, pending=self.pending, notes=tuple(notes))
         early = assessed.asked_until is not None and assessed.asked_until > assessed.until
         beyond = f"attacks ended at {assessed.until:g}, before the limit of {assessed.asked_until:g}" if early else ""
         return replace(told, untried=beyond, on_untried="attacks that last longer, or an earlier limit (`until`)")
@@ -339,7 +339,7 @@ class Measures:
         found = self._certificates.of(str(term.subject)).lists
         return [one for one in found if term.size is None or one.eps == term.size]
 
-    def _certificate(self, left: Term) -> Measured:
+    def _certificate(self, left: Term) -> GateEstimate:
         lists = self._lists(left)
         if not lists:
             raise RiskError(f"nothing was certified of {left.subject} at {left.size_text}")
@@ -351,13 +351,13 @@ class Measures:
             float(not missing), float(not missing), float(not missing), level, len(lists), "certificate"
         )
         if any(one.pending for one in missing):
-            return Measured(None, why_not=f"not finished ({shown})")
+            return GateEstimate(None, why_not=f"not finished ({shown})")
         model = self._certificates.of(str(left.subject))
         terms = f"alpha {self._certificates.alpha:g}, zeta {self._certificates.zeta:g}"
         clean = f"clean error {rate(model.clean_error.value)}"
-        return Measured(estimate, notes=(f"{terms}; {shown}; {clean}",), caveats=model.caveats)
+        return GateEstimate(estimate, notes=(f"{terms}; {shown}; {clean}",), caveats=model.caveats)
 
-    def _certified_share(self, left: Term) -> Measured:
+    def _certified_share(self, left: Term) -> GateEstimate:
         """The bound that the samples to calibrate certify, the largest of the lists meant: it holds or it does not."""
         lists = self._lists(left)
         if not lists:
@@ -368,24 +368,24 @@ class Measures:
             if one.certificate is not None and not one.pending
         ]
         if len(tests) < len(lists):
-            return Measured(None, why_not=f"not finished ({len(tests)} of {len(lists)} lists are)")
+            return GateEstimate(None, why_not=f"not finished ({len(tests)} of {len(lists)} lists are)")
         found, model = self._certificates, self._certificates.of(str(left.subject))
         bound = max(test.certified_risk for test in tests if test is not None)
         estimate = Estimate(bound, bound, bound, 1 - found.zeta, found.calibration.n, "certified bound")
         clean = f"clean error {rate(model.clean_error.value)}"
         notes = (f"zeta {found.zeta:g}, taken by itself, on {found.calibration.n:,} samples to calibrate; {clean}",)
-        return Measured(estimate, notes=notes, caveats=model.caveats)
+        return GateEstimate(estimate, notes=notes, caveats=model.caveats)
 
     # Counts
 
-    def _errors(self, left: Term) -> Measured:
+    def _errors(self, left: Term) -> GateEstimate:
         found = error_rows(self.run.ledger)
         own = [rows for model, rows in found.items() if left.subject in (None, model)]
         return replace(
             counted_rows(sum(n for n, _ in own), level=self.level, of=sum(n for _, n in own)), pending=self.pending
         )
 
-    def _flagged(self, left: Term) -> Measured:
+    def _flagged(self, left: Term) -> GateEstimate:
         rows = [row for row in self.run.flags if left.subject in (None, row["model"])]
         rows = [row for row in rows if not left.inside or row["flag"] == left.inside[0]]
         n = sum(row["n_flagged"] for row in rows)

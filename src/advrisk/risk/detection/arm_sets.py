@@ -16,7 +16,7 @@ from advrisk.risk.detection.roc import Flags, Floats, Integers, allowed_misses
 
 
 @dataclass(frozen=True, eq=False)
-class ArmSetMeasure:
+class ArmSetRates:
     """One set of arms, or an average of several."""
 
     n: int  # samples that some arm broke
@@ -27,10 +27,10 @@ class ArmSetMeasure:
     resampled: Floats  # false-positive rate in every resample
     bounds: tuple[float, float]  # of the false-positive rate, from order statistics
     broken: Flags  # which samples some arm broke
-    parts: tuple["ArmSetMeasure", ...] = ()  # of an average: what it was made of
+    parts: tuple["ArmSetRates", ...] = ()  # of an average: what it was made of
 
 
-def measures(
+def arm_set_rates(
     clean: Floats,
     worst: Sequence[Floats],
     *,
@@ -39,7 +39,7 @@ def measures(
     resamples: int,
     rng: np.random.Generator,
     paired: bool = True,
-) -> list[ArmSetMeasure]:
+) -> list[ArmSetRates]:
     """For each set of arms, given the worst-case scores of its samples (nan where no arm succeeded).
 
     `paired`: the i-th clean and the i-th worst-case score belong to one sample, and go together.
@@ -63,11 +63,11 @@ def _measure(
     tpr: float,
     level: float,
     paired: bool,
-) -> ArmSetMeasure:
+) -> ArmSetRates:
     value, deleted = _auroc(clean, order, scores, found, paired=paired)
     n, n_broken = clean.size, found.sample.size
     rate = (n - int(found.below[allowed_misses(n_broken, tpr)])) / n
-    return ArmSetMeasure(
+    return ArmSetRates(
         n=n_broken,
         auroc=value,
         deleted=deleted,
@@ -79,12 +79,12 @@ def _measure(
     )
 
 
-def average(parts: Sequence[ArmSetMeasure]) -> ArmSetMeasure:
+def average(parts: Sequence[ArmSetRates]) -> ArmSetRates:
     """The mean of several sets, each of the same weight."""
     if not parts:
         raise RiskError("there is nothing to average")
     broken = np.any([part.broken for part in parts], axis=0)
-    return ArmSetMeasure(
+    return ArmSetRates(
         n=int(broken.sum()),
         auroc=float(np.mean([part.auroc for part in parts])),
         deleted=tuple(np.mean(arrays, axis=0) for arrays in zip(*(part.deleted for part in parts), strict=True)),
