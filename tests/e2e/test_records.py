@@ -23,7 +23,7 @@ from advrisk.core.sections import Table, Unanswered, every
 from advrisk.core.tables import Tabular
 from advrisk.core.values import value_lines
 from advrisk.ledger.exchange.importing import import_outcomes
-from advrisk.render.marks import escaped
+from advrisk.render.markdown import escaped
 from advrisk.render.page import page_figures
 from advrisk.render.records import arrow_tables, tables_record
 from advrisk.render.terminal import print_sections

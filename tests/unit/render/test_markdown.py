@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from advrisk.render.marks import code, escaped
+from advrisk.render.markdown import code, escaped
 from advrisk.report.evidence.page import index_markdown
 
 NASTY = [
