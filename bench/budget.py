@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from advrisk.api import Run, Study
-from advrisk.api.targets import interim_analysis
+from advrisk.api.study import interim_analysis
 from advrisk.assess.interim import shard_order
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Stopping

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.risk.detection import worst_case_scores
-from advrisk.risk.detection.measure import ArmSetMeasure, average, measures
+from advrisk.risk.detection.arm_sets import ArmSetRates, arm_set_rates, average
 from advrisk.risk.detection.performance import auroc_difference, auroc_estimate, fpr_estimate
 
 LEVEL, TPR, RESAMPLES = 0.95, 0.95, 200
@@ -34,7 +34,7 @@ class World:
     share: float = 1.0
     common: float = 0.0  # correlation of an attacked score with the clean one of the same sample
 
-    def draw(self, rng: np.random.Generator) -> list[ArmSetMeasure]:
+    def draw(self, rng: np.random.Generator) -> list[ArmSetRates]:
         """One study."""
         clean = rng.normal(size=self.n)
         worst = []
@@ -44,7 +44,7 @@ class World:
             broken = rng.random(self.n) < self.share
             broken[rng.integers(self.n)] = True
             worst.append(worst_case_scores(scores, np.broadcast_to(broken, scores.shape)))
-        return measures(clean, worst, tpr=TPR, level=LEVEL, resamples=RESAMPLES, rng=rng)
+        return arm_set_rates(clean, worst, tpr=TPR, level=LEVEL, resamples=RESAMPLES, rng=rng)
 
     def auroc(self, shift: float) -> float:
         """P(the least score of the arms > that of another sample's clean input)."""

@@ -7,8 +7,8 @@ or a hair beyond it.
 import numpy as np
 from numpy.typing import NDArray
 
-from advrisk.assess.gate import decide, measured_share
-from advrisk.assess.gate.measured import measured_damage, measured_damage_pair
+from advrisk.assess.gate import decide, share_estimate
+from advrisk.assess.gate.estimates import damage_estimate, damage_pair_estimate
 from advrisk.core.estimate import Estimate
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import fit_logistic
@@ -45,7 +45,7 @@ def share_passes(n: int, limit: float) -> float:
     hits = np.arange(n + 1)
     ways = np.exp(gammaln(n + 1) - gammaln(hits + 1) - gammaln(n - hits + 1))
     probability = ways * limit**hits * (1 - limit) ** (n - hits)
-    passes = [_passes(measured_share(np.arange(n) < k, level=LEVEL).estimate, limit) for k in hits]
+    passes = [_passes(share_estimate(np.arange(n) < k, level=LEVEL).estimate, limit) for k in hits]
     return float(probability[np.array(passes)].sum())
 
 
@@ -64,7 +64,7 @@ def known_difference(n: int, runs: int, *, share: float, seed: int) -> float:
         old = _distances(n, rng)
         new = np.where(rng.random(n) < share, 0.0, old)
         found = compare_damage({"new": new, "old": old}, _unnoticed, level=LEVEL, rng=rng)
-        hits += _passes(measured_damage_pair(found, "new", "old", n_unknown=0, rng=rng).estimate, margin)
+        hits += _passes(damage_pair_estimate(found, "new", "old", n_unknown=0, rng=rng).estimate, margin)
     return hits / runs
 
 
@@ -77,7 +77,7 @@ def fitted_curve(n: int, answers: int, runs: int, *, seed: int) -> float:
         asked = rng.uniform(0, 3, answers)
         curve = fit_logistic(asked, rng.random(answers) < _logistic(asked))
         found = compare_damage({"m": rng.choice(sizes, n)}, curve, level=LEVEL, rng=rng)
-        hits += _passes(measured_damage(found, "m", n_unknown=0, rng=rng).estimate, truth)
+        hits += _passes(damage_estimate(found, "m", n_unknown=0, rng=rng).estimate, truth)
     return hits / runs
 
 
@@ -87,7 +87,7 @@ def unknown_passes(n: int, unknown: int, limit: float, runs: int, *, seed: int) 
     for _ in range(runs):
         flags = np.sort(rng.random(n) < limit)[::-1]
         seen = flags[min(unknown, int(flags.sum())) :]
-        hits += _passes(measured_share(seen, level=LEVEL, n_unknown=n - seen.size).estimate, limit)
+        hits += _passes(share_estimate(seen, level=LEVEL, n_unknown=n - seen.size).estimate, limit)
     return hits / runs
 
 
@@ -95,8 +95,8 @@ def whole_gate(n: int, runs: int, *, seed: int) -> dict[str, float]:
     """Five shares: one at its limit and four far below, or all at their limits."""
     rng, found = np.random.default_rng(seed), {"one": 0, "all": 0, "fails": 0}
     for _ in range(runs):
-        at = [measured_share(rng.random(n) < 0.2, level=LEVEL).estimate for _ in range(5)]
-        below = [measured_share(rng.random(n) < 0.02, level=LEVEL).estimate for _ in range(4)]
+        at = [share_estimate(rng.random(n) < 0.2, level=LEVEL).estimate for _ in range(5)]
+        below = [share_estimate(rng.random(n) < 0.02, level=LEVEL).estimate for _ in range(4)]
         found["one"] += all(_passes(one, 0.2) for one in (at[0], *below))
         found["all"] += all(_passes(one, 0.2) for one in at)
         found["fails"] += any(one is not None and decide(one, "<=", 0.2) == "fail" for one in at)
@@ -109,7 +109,7 @@ def _passes(estimate: Estimate | None, limit: float) -> bool:
 
 def _damage(distances: Floats, rng: np.random.Generator) -> Estimate | None:
     found = compare_damage({"m": distances}, _unnoticed, level=LEVEL, rng=rng)
-    return measured_damage(found, "m", n_unknown=0, rng=rng).estimate
+    return damage_estimate(found, "m", n_unknown=0, rng=rng).estimate
 
 
 def _distances(n: int, rng: np.random.Generator) -> Floats:

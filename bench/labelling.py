@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.answers.records import Answer, Design
-from advrisk.assess.damage.labelling import fit_answers
+from advrisk.assess.damage.answers import fit_answers
 from advrisk.risk.damage import damage_probability
 from advrisk.risk.evasion import half_detected
 from advrisk.risk.labelling import next_size

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival import FAMILIES, SurvivalFit, fit_survival, kaplan_meier
+from advrisk.risk.survival.calibration import calibrated_on_half
 from advrisk.risk.survival.families import family_named
-from advrisk.risk.survival.held_out import calibrated_on_half
 
 RUNS = 1000
 SHOWN = ("intercept", "eps", "kind", "shape", "median", "restricted mean", "mean", "survival")

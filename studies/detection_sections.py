@@ -7,10 +7,10 @@ from advrisk import Run
 from advrisk.assess.detection.assessment import DetectorPair
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
+from advrisk.risk.detection.adaptive import AdaptiveEffect
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
-from advrisk.risk.detection.survival import Survival
 from studies.detection_damage import damage, learned, short
 from studies.text import NOTHING, table, wrapped
 
@@ -34,7 +34,7 @@ class Judged:
     norms: Mapping[str, Entry]  # norm -> average over its groups, all arms together
     oftenest: ArmDefeat | None  # the arm that defeats it on most samples
     cheapest: ArmDefeat | None  # and the one with the fewest passes for each
-    survival: tuple[Survival, ...] = ()
+    survival: tuple[AdaptiveEffect, ...] = ()
 
     @property
     def name(self) -> str:

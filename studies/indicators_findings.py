@@ -7,8 +7,7 @@ from typing import Any
 
 from advrisk import Run
 from advrisk.assess.damage.distances import smallest_distances
-from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.assess.indicators.robustness import distances_to_wrong
+from advrisk.assess.indicators.assessment import IndicatorAssessment, distances_to_wrong
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.indicators.comparison import ScenarioResult

@@ -534,7 +534,7 @@ def test_a_run_that_was_killed_early_is_called_by_its_name(
 
     with monkeypatch.context() as patch:
         patch.setattr(remote.Remote, "put", breaks)
-        patch.setattr("advrisk.ledger.sync.push.WriteCopy.push_rest", lambda _: None)  # as after a kill
+        patch.setattr("advrisk.ledger.sync.copies.WriteCopy.push_rest", lambda _: None)  # as after a kill
         with pytest.raises(LedgerError, match="the network is down"):
             Study.from_dict(content).run(url, workers=1)
     assert "study.yaml" in keys(storage, "bucket/runs/early")

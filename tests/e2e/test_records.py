@@ -23,7 +23,7 @@ from advrisk.core.sections import Table, Unanswered, every
 from advrisk.core.tables import Tabular
 from advrisk.core.values import value_lines
 from advrisk.ledger.exchange.importing import import_outcomes
-from advrisk.render.marks import escaped
+from advrisk.render.markdown import escaped
 from advrisk.render.page import page_figures
 from advrisk.render.records import arrow_tables, tables_record
 from advrisk.render.terminal import print_sections
@@ -342,7 +342,7 @@ class TestNotebook:
         assert record["provenance"]["study"] is None
         assert {row["model"] for row in record["damage"]["models"]} == set(HOSTILE)
         monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-        assert run.log_to_mlflow(tracking_uri=(tmp_path / "store").as_uri()).new
+        assert run.log_to_mlflow(tracking_uri=(tmp_path / "store").as_uri()).run_id
 
     def test_it_shows_what_python_says(self, everything: Run) -> None:
         shown = "".join(ElementTree.fromstring(everything.damage()._repr_html_()).itertext())
@@ -387,7 +387,7 @@ class TestMlflow:
         pytest.importorskip("alembic")
         return f"sqlite:///{tmp_path / 'mlflow.db'}"
 
-    def test_numbers_words_and_files_arrive_once(
+    def test_numbers_words_and_files_arrive(
         self, finished: Path, everything: Run, store: str, advrisk: Command
     ) -> None:
         from mlflow import MlflowClient
@@ -395,7 +395,6 @@ class TestMlflow:
         logged = everything.log_to_mlflow(tracking_uri=store)
         client = MlflowClient(store)
         found = client.get_run(logged.run_id)
-        assert logged.new
         assert found.info.status == "FINISHED"
         assert client.get_experiment(found.info.experiment_id).name == "digits-study"
         assert (found.data.params["study"], found.data.params["seed"]) == ("digits-study", "5")
@@ -407,8 +406,7 @@ class TestMlflow:
         assert names == {"report.html", "report.json", "study.yaml", "certificates"}
         again = advrisk("export", finished, "--mlflow", store)
         assert (again.returncode, again.stderr) == (0, "")
-        assert f"logged before, as run {logged.run_id}" in again.stdout
-        assert everything.log_to_mlflow("digits-study", store, again=True).new
+        assert "of experiment 'digits-study'" in again.stdout
         assert len(client.search_runs([found.info.experiment_id])) == 2
 
     def test_half_of_a_run_is_not_taken_for_the_whole(
@@ -422,10 +420,9 @@ class TestMlflow:
             patch.setattr("advrisk.api.mlflow.write_json", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
             with pytest.raises(RunError, match="MLflow cannot take this run: disk full"):
                 little.log_to_mlflow("own", store)
-        logged = little.log_to_mlflow("own", store)
+        little.log_to_mlflow("own", store)
         client = MlflowClient(store)
         place = client.get_experiment_by_name("own").experiment_id
-        assert logged.new
         assert sorted(one.info.status for one in client.search_runs([place])) == ["FAILED", "FINISHED"]
 
     def test_mistakes_are_told(self, finished: Path, advrisk: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advrisk import Run, Study
-from advrisk.api import targets
+from advrisk.api import study as targets
 from advrisk.assess.interim import Seen
 from advrisk.cli import DONE, UNDECIDED
 from advrisk.core.errors import StudyError

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advrisk.run.search.tally import can_still_win
+from advrisk.run.search.loop import can_still_win
 
 
 def worst(finals: list[int], freeze: int) -> list[int]:

@@ -9,9 +9,14 @@ import numpy as np
 
 from advrisk.answers.file import AnswerRows, read_answer_file
 from advrisk.api.run import Run
-from advrisk.assess.damage.differences import unlike_groups
-from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
-from advrisk.assess.damage.shape import MONOTONE_OPTION, NO_MONOTONE, shape_sentence, shape_warning
+from advrisk.assess.damage.answers import (
+    FORCED_CHOICE_UNTESTED,
+    MONOTONE_OPTION,
+    NO_MONOTONE,
+    shape_sentence,
+    shape_warning,
+    unlike_groups,
+)
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted

@@ -18,8 +18,8 @@ from advrisk.assess.compare.records import Compared, margin_text
 from advrisk.assess.damage.distances import smallest_distances
 from advrisk.assess.damage.monte_carlo import monte_carlo_damage
 from advrisk.assess.damage.queries import read_queries
-from advrisk.assess.damage.tried import untried
-from advrisk.assess.gate.measured import Flags, Measured, measured_damage_pair, measured_number, measured_pair
+from advrisk.assess.damage.sizes import untried
+from advrisk.assess.gate.estimates import Flags, GateEstimate, damage_pair_estimate, number_estimate, pair_estimate
 from advrisk.assess.gate.reading import clean_answers, has_clean, is_targeted, n_labelled, told_by_distances
 from advrisk.assess.gate.verdict import AGAIN, UNTRIED, decide, settling
 from advrisk.assess.indicators.reading import read_tensor
@@ -210,7 +210,7 @@ class Comparing:
             return self._open(pair, quantity, "no sample has a verdict in both runs", settle=again)
         old, new = (mean_share(values[told], level=self.level) for values in (was, now))
         worse, better = (now[told], was[told]) if harmful else (was[told], now[told])
-        found = measured_pair(worse, better, level=self.level, n_unknown=int((~told).sum()), untried=untried)
+        found = pair_estimate(worse, better, level=self.level, n_unknown=int((~told).sum()), untried=untried)
         p = difference_at_least(worse, better, self.margin, unknown=found.n_unknown)
         return self._compared(pair, quantity, old, new, found, p=p)
 
@@ -233,7 +233,7 @@ class Comparing:
         rng = generator("compare", self.new.seed)
         own = {"new": found.new[found.told], "old": found.old[found.told]}
         made = compare_damage(own, curve, level=self.level, rng=rng)
-        measured = measured_damage_pair(made, "new", "old", n_unknown=found.n_unknown, rng=rng)
+        measured = damage_pair_estimate(made, "new", "old", n_unknown=found.n_unknown, rng=rng)
         yield self._compared(pair, "damage", made.estimates["old"], made.estimates["new"], measured)
 
     def _detected(self, pair: ModelPair, attacks: Arms) -> Iterator[Compared]:
@@ -325,7 +325,7 @@ class Comparing:
         rng = generator("compare", self.new.seed, scenario.name)
         found = compare_models(tensors, scenario, loss=loss, level=self.level, rng=rng, details=False)
         branch = found.branches[""]
-        measured = measured_number(
+        measured = number_estimate(
             branch.difference("new", "old"),
             n=len(found.samples),
             unit=1.0,
@@ -351,7 +351,14 @@ class Comparing:
         return Compared(*pair, quantity, None, None, None, self.margin, "undecided", reason, settle=settle)
 
     def _compared(
-        self, pair: ModelPair, quantity: str, old: Estimate, new: Estimate, found: Measured, *, p: float | None = None
+        self,
+        pair: ModelPair,
+        quantity: str,
+        old: Estimate,
+        new: Estimate,
+        found: GateEstimate,
+        *,
+        p: float | None = None,
     ) -> Compared:
         assert found.estimate is not None
         verdict = decide(found.estimate, "<=", self.margin)
@@ -398,7 +405,7 @@ def _identical(one: Compared) -> Compared:
     return replace(one, verdict="pass", identical=True, reason=reason, settle="", more_samples=None, cautions=())
 
 
-def doubt(found: Measured, *, passes: bool) -> tuple[str, str] | None:
+def doubt(found: GateEstimate, *, passes: bool) -> tuple[str, str] | None:
     """Why a number decides nothing, or lets nothing pass, and what would settle it."""
     if found.pending:
         return found.pending.rstrip("."), "finish the run: the same command resumes it"

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.core.errors import RunError, StudyError
 from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
-from advrisk.core.notebook import html_block, html_table, notebook_html
 from advrisk.core.plain import json_text
 from advrisk.ledger.sync.files import output_file, output_folder
 from advrisk.ledger.sync.remote import Remote, url_below, url_of
@@ -80,16 +78,6 @@ def form_text(run: "Run", form: Form) -> str:
 def run_record(run: "Run") -> dict[str, Any]:
     """Everything the run answers, as plain values."""
     return findings_record(run.name, run.ledger, run.study, run.findings())
-
-
-def run_html(run: "Run") -> str:
-    """What a notebook shows of a run: how far it is, and what to ask it."""
-    asked = "damage() · detection() · indicators() · survival() · certificate() · figures() · report()"
-    rows = [[row["model"], row["capability"], row["digest"]] for row in run.models()]
-    parts = (f"<p>{escape(str(run.folder))}</p>", notebook_html(run.status()))
-    return html_block(
-        f"Run {run.name}", *parts, html_table(["model", "capability", "digest"], rows), notes=[f"Ask it: {asked}."]
-    )
 
 
 def _known(form: str) -> ReportForm:

@@ -16,7 +16,7 @@ from advrisk.api.comparing import compare_runs
 from advrisk.api.evidence.pack import write_pack
 from advrisk.api.findings import not_installed, run_findings
 from advrisk.api.part import part_of
-from advrisk.api.reporting import Form, run_html, run_record, write_form
+from advrisk.api.reporting import Form, run_record, write_form
 from advrisk.api.scenarios import what_to_run
 from advrisk.api.selection import Selection, select_model
 from advrisk.api.verifying import replay_run
@@ -552,19 +552,20 @@ class Run:
         tracking_uri: str | None = None,
         *,
         run_name: str | None = None,
-        again: bool = False,
     ) -> "LoggedRun":
-        """Log study, numbers, report and certificates as a run of MLflow (`pip install 'advrisk[mlflow]'`).
+        """Log study, numbers, report and certificates as a new run of MLflow (`pip install 'advrisk[mlflow]'`).
 
         Into the experiment of that name (default: the study's), at the address that MLflow is set to unless another is
-        given. What is there already is not logged a second time, unless `again` is true.
+        given.
         """
         from advrisk.api.mlflow import log_run
 
-        return log_run(self, experiment, tracking_uri, run_name=run_name, again=again)
+        return log_run(self, experiment, tracking_uri, run_name=run_name)
 
     def _repr_html_(self) -> str:
-        return run_html(self)
+        from advrisk.report.notebook import run_html
+
+        return run_html(self.name, self.folder, self.status(), self.models())
 
     def evidence(self, path: str | Path | None = None, *, key: str | Path | None = None) -> Path:
         """Write an evidence pack: report, certificates, study, digests, and which clauses of regulation they speak to.

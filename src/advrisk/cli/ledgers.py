@@ -75,7 +75,6 @@ def export(
     experiment: Annotated[
         str | None, typer.Option(help="With --mlflow: the experiment to log into (default: the study's name).")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="With --mlflow: also if it was logged before.")] = False,
 ) -> None:
     """Export tables, adversarial inputs or the risk tensor.
 
@@ -89,9 +88,7 @@ def export(
     from advrisk.ledger.sync.files import output_file
 
     if mlflow is not None:
-        from advrisk.cli.mlflow import export_to_mlflow
-
-        export_to_mlflow(folder, mlflow, experiment, target=target, again=again)
+        _export_to_mlflow(folder, mlflow, experiment, target=target)
         return
     if target is None:
         raise StudyError("name a file to write to, as in `advrisk export RUN outcomes.csv`; or --mlflow URI")
@@ -121,7 +118,6 @@ def _export_tensor(folder: str, target: Path, model: str | None) -> str:
 
     Returns what it is."""
     from advrisk.api import Run
-    from advrisk.assess.indicators.tensor_file import write_tensor
 
     run = Run.open(folder)
     if model is None:
@@ -130,7 +126,8 @@ def _export_tensor(folder: str, target: Path, model: str | None) -> str:
     if target.suffix not in (".nc", ".parquet"):
         raise StudyError(f"{target}: a risk tensor is written as .nc (NetCDF) or .parquet")
     tensor = run.tensor(model)
-    write_tensor(tensor, target)
+    write = tensor.to_netcdf if target.suffix == ".nc" else tensor.to_parquet
+    write(target)
     sizes = " × ".join(f"{size} {name}" for name, size in zip(tensor.data.dims, tensor.data.shape, strict=True))
     return f"the risk tensor of {model} ({sizes})"
 
@@ -175,3 +172,13 @@ def ledger_delete_inputs(
         ledger = Ledger.open(storage)
         n = delete_inputs(ledger.path.parent, ledger, model=model, sample=sample)
     print(f"{n} files changed")
+
+
+def _export_to_mlflow(folder: str, uri: str, experiment: str | None, *, target: str | None) -> None:
+    """Log a run, and say where it is."""
+    from advrisk.api import Run
+
+    if target is not None:
+        raise StudyError(f"--mlflow writes no file; leave {target} out")
+    logged = Run.open(folder).log_to_mlflow(experiment, uri)
+    print(f"logged as run {logged.run_id} of experiment {logged.experiment!r} at {logged.tracking_uri}")

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import ClassVar, Literal
 
 from advrisk.core.errors import RiskError
-from advrisk.core.notebook import html_table, notebook_html
-from advrisk.core.numbers import level_text, percent_text
+from advrisk.core.numbers import percent_text
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 
 
@@ -44,12 +43,6 @@ class Estimate(Tabular):
 def limit_text(limit: float) -> str:
     """An end of an interval; from too few samples, nothing may be known of it."""
     return f"{limit:.3f}" if math.isfinite(limit) else "unknown"
-
-
-@notebook_html.register
-def _(found: Estimate) -> str:
-    interval = f"{found} at {level_text(found.level)}"
-    return html_table(["value", "samples", "method"], [[interval, found.n, found.method]])
 
 
 def estimate_columns(found: Estimate | None, prefix: str = "") -> Row:

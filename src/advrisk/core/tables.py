@@ -1,10 +1,10 @@
 """Results as tables: rows of plain values, whose columns have types even where there is no row."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from advrisk.core.errors import RunError
-from advrisk.core.notebook import notebook_html
 from advrisk.core.plain import plain_fields
 
 if TYPE_CHECKING:
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-Column = Literal["text", "number", "count", "flag"]
-Columns = Mapping[str, Column]
+ColumnType = Literal["text", "number", "count", "flag"]
+Columns = Mapping[str, ColumnType]
 Row = dict[str, Any]
 
 # What every estimate is told by.
@@ -54,7 +54,8 @@ class Tabular:
         return polars_frame(self.rows(), self.columns)
 
     def _repr_html_(self) -> str:
-        return notebook_html(self)
+        # by name: what shows a result stands above it, and a notebook asks the result itself
+        return str(import_module("advrisk.report.notebook").notebook_html(self))
 
 
 def arrow_table(rows: Sequence[Mapping[str, Any]], columns: Columns) -> "pa.Table":

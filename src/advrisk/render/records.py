@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.sections import Cell, Column, Plain, Section, Table, Value, every
-from advrisk.core.tables import Column as Type
-from advrisk.core.tables import Columns, Row, arrow_table
+from advrisk.core.tables import Columns, ColumnType, Row, arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +15,7 @@ _ENDS = ("low", "high")  # of an interval: columns of their own
 
 def table_columns(table: Table) -> Columns:
     """The columns for machines; each that holds an estimate is followed by the ends of its interval."""
-    types: dict[str, Type] = {}
+    types: dict[str, ColumnType] = {}
     for place, column in enumerate(table.columns):
         types[column.key] = _type(column, [_bare(row[place]) for row in table.rows])
         if _estimated(table, place):
@@ -73,7 +72,7 @@ def _plain(value: Plain, column: Column) -> Any:
     return str(value) if column.kind == "text" and value is not None else value
 
 
-def _type(column: Column, values: Sequence[Plain]) -> Type:
+def _type(column: Column, values: Sequence[Plain]) -> ColumnType:
     if column.kind in ("text", "flag"):
         return column.kind
     return "count" if column.kind == "count" and not any(map(_is_fraction, values)) else "number"

@@ -1,6 +1,6 @@
 """Estimates -> tables, figures, one self-contained HTML file. Reads; computes no estimate of its own."""
 
-from advrisk.report import notebook as _notebook  # noqa: F401  registers what notebooks show
+from advrisk.assess import built_in as _registered  # noqa: F401  registers the questions
 from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares, write_report
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from advrisk.ledger import Ledger
-from advrisk.render.markdown import markdown_lines
-from advrisk.render.marks import escaped
+from advrisk.render.markdown import escaped, markdown_lines
 from advrisk.report.executive import brief, executive_summary
 from advrisk.report.findings import Findings
 from advrisk.report.provenance import Provenance, provenance

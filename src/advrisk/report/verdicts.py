@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 from advrisk.assess.gate.cases import Case, Verdicts
 from advrisk.assess.gate.records import Verdict
-from advrisk.render.marks import code, escaped
+from advrisk.render.markdown import code, escaped
 
 # What XML 1.0 cannot hold, however it is written.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

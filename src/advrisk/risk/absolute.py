@@ -28,8 +28,8 @@ from advrisk.risk.evasion import (
     paired_distances,
     values_of,
 )
+from advrisk.risk.evasion.monotone import difference_bounds
 from advrisk.risk.proportion import proportion
-from advrisk.risk.undetermined import difference_bounds
 
 Places = NDArray[np.intp]
 

@@ -1,12 +1,15 @@
-"""What to ask people next, and how far they agree."""
+"""What to ask people next, how far they agree, and damage as they saw it (Algorithm 1 with human detectors)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
-from advrisk.risk.evasion import BayesianEvasion
+from advrisk.core.estimate import Estimate
+from advrisk.risk.evasion import BayesianEvasion, Floats
+from advrisk.risk.monte_carlo import monte_carlo_from_answers
 
 _NEARLY_BEST = 0.9  # sizes that promise so much of the best one's information are as good
 
@@ -49,3 +52,41 @@ def krippendorff_alpha(values: ArrayLike) -> float | None:
         return None
     unlike = ((total**2 - (counts**2).sum(axis=0)) / (total - 1)).sum()
     return float(1 - (n - 1) * unlike / expected)
+
+
+@dataclass(frozen=True, eq=False)
+class SeenByPeople:
+    """Samples in a random order, up to the first that nobody has answered yet.
+
+    The value of a sample is 0 if the model resisted, else the share of labellers who noticed nothing.
+    """
+
+    model: str
+    samples: tuple[str, ...]
+    values: Floats
+    of_labellers: Mapping[str, float]  # the same share of each, over the samples that they have come to
+
+    def estimate(self, *, level: float = 0.95) -> Estimate:
+        """The share of samples that were broken and not noticed.
+
+        Of one labeller the interval is Clopper and Pearson's, and says nothing about others. With several, those
+        who were asked stand for all who could have been: a t interval with the variance between them and that
+        between samples, or Gaffke's where that is wider.
+        """
+        if not self.samples:
+            raise RiskError(f"{self.model}: no sample was walked yet; answer at least one")
+        found = monte_carlo_from_answers(self.values, level=level, rng=np.random.default_rng(0))
+        shares = np.array(list(self.of_labellers.values()))
+        if shares.size < 2:
+            return Estimate(found.value, found.low, found.high, level, found.n, f"{found.method}, one labeller")
+        half = self._half_width(shares, level)
+        low, high = max(min(found.low, found.value - half), 0.0), min(max(found.high, found.value + half), 1.0)
+        return Estimate(found.value, low, high, level, found.n, f"{found.method}, {shares.size} labellers")
+
+    def _half_width(self, shares: Floats, level: float) -> float:
+        from scipy.special import stdtrit
+
+        n = self.values.size
+        between = float(shares.var(ddof=1)) / shares.size
+        within = float(self.values.var(ddof=1)) / n if n > 1 else 0.25
+        return float(stdtrit(shares.size - 1, (1 + level) / 2)) * float(np.sqrt(between + within))

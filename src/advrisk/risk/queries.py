@@ -9,6 +9,8 @@ The walk back to the clean input says where most draws call a point a success, n
 size that no attack had for its eps is refused, unless an attack looked for the smallest change.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +19,20 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.risk.indicators.draws import worst
-from advrisk.risk.tried import TriedAttack, was_tried
 
 Floats = NDArray[np.float64]
+TriedAttack = tuple[float | None, str | None]  # its eps and `keep`
+
+
+def was_tried(size: float, attacks: Iterable[TriedAttack]) -> bool:
+    """Whether an attack had this eps or none, or looked for the smallest change at least so far.
+
+    An attack that may go as far as its eps does so, and says little of sizes in between.
+    """
+    return size == 0 or any(
+        eps is None or math.isclose(eps, size, rel_tol=1e-9) or (keep == "smallest" and eps >= size)
+        for eps, keep in attacks
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,16 @@ and look. An address with any other token does not exist, except that a link tha
 
 import math
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from pathlib import Path as Folder
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException, Path, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,17 +26,55 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from advrisk.answers.records import AnswerRefusedError, Labeller, LabellingTrial, NameRefusedError, words
 from advrisk.core.errors import AdvriskError, RiskError
 from advrisk.core.plain import plain_fields
-from advrisk.web.allowance import Allowance
 from advrisk.web.guard import Guard
 from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
-from advrisk.web.pages import rendered
 from advrisk.web.pictures import png
 from advrisk.web.trials import Asking, n_to_walk
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 
 GOAL = 60  # answers that make a good curve
 _REVOKED = "This link was revoked. Your answers are kept. Ask whoever sent it to you if you need a new one."
 _STATIC = {"label.js": "text/javascript", "operator.js": "text/javascript", "curve.js": "text/javascript"}
 _STATIC |= {"style.css": "text/css", "icon.svg": "image/svg+xml"}
+PER_S = 30.0  # a question takes three or four requests
+AT_ONCE = 150.0
+
+
+def rendered(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page."""
+    return HTMLResponse(_environment().get_template(template).render(values), status)
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("advrisk.web", "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+
+class Allowance:
+    """A bucket of requests for each link, which fills again while time passes."""
+
+    def __init__(
+        self, *, per_s: float = PER_S, at_once: float = AT_ONCE, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_s, self._at_once, self._clock = per_s, at_once, clock
+        self._lock = threading.Lock()
+        self._left: dict[str, tuple[float, float]] = {}  # link -> requests that are left, and as of when
+
+    def wait_s(self, link: str) -> float:
+        """Take one request of a link: 0 if it is allowed, else the seconds until one is."""
+        with self._lock:
+            now = self._clock()
+            left, then = self._left.get(link, (self._at_once, now))
+            left = min(self._at_once, left + (now - then) * self._per_s)
+            allowed = left >= 1
+            self._left[link] = (left - 1 if allowed else left, now)
+            return 0.0 if allowed else (1 - left) / self._per_s
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from advrisk.answers.records import Design, Labeller, LabellingSettings, Labelli
 from advrisk.answers.store import AnswerStore
 from advrisk.answers.tables import NoAnswersError
 from advrisk.api import Run
-from advrisk.assess.damage.labelling import (
+from advrisk.assess.damage.answers import (
     fit_answers,
     group_warnings,
     monotone_answers,

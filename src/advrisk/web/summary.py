@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from advrisk.answers.records import Answer, Labeller, LabellingSettings
-from advrisk.assess.damage.labelling import agreement, fit_answers, group_warnings, shape_doubts
+from advrisk.assess.damage.answers import agreement, fit_answers, group_warnings, shape_doubts
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.core.estimate import Estimate
 from advrisk.core.plain import InJson

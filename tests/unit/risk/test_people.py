@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from advrisk.risk.people import SeenByPeople
+from advrisk.risk.labelling import SeenByPeople
 
 
 @pytest.mark.parametrize(("labellers", "spread"), [(2, 0.5), (4, 0.5), (3, 0.0)])

@@ -32,7 +32,7 @@ def crossed(scene):
     return target, x0 + towards, answer, rows, share[rows].double()
 
 
-def measured_share(crossed, norm, *, target=None):
+def share_estimate(crossed, norm, *, target=None):
     own, kept, answer, rows, _ = crossed
     target = target or own
     found = walk_back(target, kept, answer, rows, norm, target.model.capability, turns=0)
@@ -42,7 +42,7 @@ def measured_share(crossed, norm, *, target=None):
 
 @pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
 def test_a_line_is_walked_back_to_the_boundary_of_a_linear_net(crossed, norm) -> None:
-    share = measured_share(crossed, norm)
+    share = share_estimate(crossed, norm)
     assert (share >= crossed[-1] - 1e-6).all(), "no success lies before the boundary"
     assert (share - crossed[-1]).max() <= 2.0 ** -(LINE // 2), "every second pass halves what is left"
     assert (share - crossed[-1]).median() < 0.001
@@ -51,7 +51,7 @@ def test_a_line_is_walked_back_to_the_boundary_of_a_linear_net(crossed, norm) ->
 def test_labels_alone_are_bisected(crossed) -> None:
     target, *_, rows, boundary = crossed
     label_only = target_of(toys.label_only(NET.model), target.space, target.x0, target.label, "label")
-    share = measured_share(crossed, "l2", target=label_only)
+    share = share_estimate(crossed, "l2", target=label_only)
     assert ((share - boundary) >= -1e-6).all()
     assert ((share - boundary) <= 2.0**-LINE + 1e-3).all(), "each pass halves what is left"
     assert len(share) == len(rows)
@@ -67,7 +67,7 @@ def test_with_gradients_the_nearest_point_of_a_linear_boundary_is_found(crossed,
     assert found.n_passes == ALL
     assert (ratio >= 1 - 1e-5).all()
     assert ratio.median() < 1.01
-    assert measured_share(crossed, norm).median() > 1.5 * (found.distances[norm] / _whole(crossed, norm)).median()
+    assert share_estimate(crossed, norm).median() > 1.5 * (found.distances[norm] / _whole(crossed, norm)).median()
 
 
 def _whole(crossed, norm):

@@ -7,10 +7,10 @@ import pytest
 
 from advrisk.assess.detection.assessment import DetectorPair
 from advrisk.core.estimate import Estimate
+from advrisk.risk.detection.adaptive import AdaptiveEffect
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED as MULTI
-from advrisk.risk.detection.survival import Survival
 from studies.detection_damage import short
 from studies.detection_figure import dots
 from studies.detection_sections import (
@@ -54,8 +54,8 @@ FALLING = judged(
     oftenest=defeat("adaptive-linf-0.3-ace,detector=falling", 0.5, 96.4),
     cheapest=defeat("fgsm-linf-0.3-ace,keep=last", 0.25, None),
 )
-KNOWN = replace(FALLING, survival=(Survival("linf 0.3", "linf", entry(0.8), entry(0.1), entry(0.05), 0),))
-HOLDING = replace(STEADY, survival=(Survival("linf 0.3", "linf", entry(0.8), entry(0.9), entry(0.8), 0),))
+KNOWN = replace(FALLING, survival=(AdaptiveEffect("linf 0.3", "linf", entry(0.8), entry(0.1), entry(0.05), 0),))
+HOLDING = replace(STEADY, survival=(AdaptiveEffect("linf 0.3", "linf", entry(0.8), entry(0.9), entry(0.8), 0),))
 ODD = judged("odd", {"ace": 0.6, "kl": 0.7, "fisher-rao": 0.7, "gini": 0.7, MULTI: 0.65})
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from advrisk.web.allowance import AT_ONCE, PER_S, Allowance
+from advrisk.web.app import AT_ONCE, PER_S, Allowance
 
 
 def test_a_link_has_many_requests_at_once_and_some_more_each_second() -> None:

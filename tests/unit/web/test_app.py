@@ -17,8 +17,7 @@ import uvicorn
 from advrisk.answers.records import Answer
 from advrisk.risk.evasion import read_evasion
 from advrisk.web import app as pages
-from advrisk.web.allowance import Allowance
-from advrisk.web.app import Service, make_app
+from advrisk.web.app import Allowance, Service, make_app
 from advrisk.web.guard import HEADERS, MOST_BYTES
 from advrisk.web.labelling import Labelling, hash_of
 from advrisk.web.trials import Asking

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from advrisk.answers import tables
 from advrisk.answers.records import Labeller, Shown, TrialRow
 from advrisk.answers.store import AnswerStore
-from advrisk.assess.damage.labelling import fit_answers
+from advrisk.assess.damage.answers import fit_answers
 from advrisk.core.seeds import generator
 from advrisk.risk.labelling import next_size
 from advrisk.web.history import History

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from advrisk.answers.records import Design, Labeller, LabellingSettings
-from advrisk.assess.damage.labelling import FORCED_CHOICE_UNTESTED
+from advrisk.assess.damage.answers import FORCED_CHOICE_UNTESTED
 from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.plain import plain_fields
 from advrisk.risk.evasion import MonotoneEvasion, evasion_notes, read_evasion

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advrisk.answers.records import Shown, TrialRow
-from advrisk.assess.damage.labelling import fit_answers
+from advrisk.assess.damage.answers import fit_answers
 from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
 from advrisk.web.history import History, Seen

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from advrisk.assess.damage.distances import DISTANCE
-from advrisk.assess.gate.measured import Flags
+from advrisk.assess.gate.estimates import Flags
 from advrisk.assess.gate.reading import assessed_models
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean, matches, no_match

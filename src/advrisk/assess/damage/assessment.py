@@ -15,8 +15,7 @@ from advrisk.assess.damage.examples import Example
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.assess.damage.queries import on_queries, read_queries
 from advrisk.assess.damage.rows import COLUMNS, damage_rows
-from advrisk.assess.damage.sizes import on_threshold, on_unmeasured, on_untried, usual_thresholds
-from advrisk.assess.damage.tried import tried_attacks
+from advrisk.assess.damage.sizes import on_threshold, on_unmeasured, on_untried, tried_attacks, usual_thresholds
 from advrisk.assess.damage.walk import nearest_arms
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -39,8 +38,7 @@ from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
 from advrisk.risk.evasion import Evasion, Floats, ThresholdEvasion
 from advrisk.risk.mean_share import mean_difference, mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
-from advrisk.risk.queries import QueryPoints
-from advrisk.risk.tried import was_tried
+from advrisk.risk.queries import QueryPoints, was_tried
 from advrisk.study import DamageSpec
 
 AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage

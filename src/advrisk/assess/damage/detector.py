@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advrisk.assess.damage.differences import unlike_groups
+from advrisk.assess.damage.answers import MONOTONE_OF_RUN, shape_warning, unlike_groups
 from advrisk.assess.damage.distances import Distances
 from advrisk.assess.damage.monte_carlo import watch
-from advrisk.assess.damage.shape import MONOTONE_OF_RUN, shape_warning
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from advrisk.answers.records import Answer
 from advrisk.core.seeds import key
-from advrisk.risk.people import SeenByPeople
+from advrisk.risk.labelling import SeenByPeople
 
 Said = dict[str, dict[str, bool]]  # sample -> labeller -> whether nothing was noticed; the last answer counts
 

@@ -3,10 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from advrisk.core.numbers import size_text
+from advrisk.ledger import Ledger
 from advrisk.risk.evasion import Evasion, ThresholdEvasion
-from advrisk.risk.tried import TriedAttack, was_tried
+from advrisk.risk.queries import TriedAttack, was_tried
 
 _FEW_SIZES = 4  # of a study, all of which are shown
+_ATTACKS = """
+    SELECT DISTINCT eps, keep FROM arms
+    WHERE kind = 'attack' AND norm = $norm AND list_contains($arms, arm) ORDER BY ALL
+"""
 
 
 def on_untried(
@@ -65,3 +70,16 @@ def on_unmeasured(left_out: Sequence[float], random: Iterable[str], written: Map
 def usual_thresholds(sizes: Sequence[float]) -> Sequence[float]:
     """All of a few sizes, else the smallest, a middle one and the largest."""
     return sizes if len(sizes) <= _FEW_SIZES else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
+
+
+def tried_attacks(ledger: Ledger, norm: str, arms: Sequence[str]) -> tuple[TriedAttack, ...]:
+    """The eps and `keep` of the named attacks in a norm."""
+    rows = ledger.query(_ATTACKS, {"norm": norm, "arms": list(arms)}).to_pylist()
+    return tuple((row["eps"], row["keep"]) for row in rows)
+
+
+def untried(size: float, attacks: Iterable[TriedAttack], shown: str) -> str:
+    """Why a size was not tried by these attacks; empty where it was. `shown` is the size as the user writes it."""
+    if was_tried(size, attacks):
+        return ""
+    return f"no attack had an eps of {shown}, and none looked for the smallest change: little was tried there"

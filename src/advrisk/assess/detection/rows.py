@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.core.tables import Columns
 from advrisk.core.tables import Row as TableRow
+from advrisk.risk.detection.adaptive import AdaptiveEffect
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED
-from advrisk.risk.detection.survival import Survival
 from advrisk.risk.detection.table import Row
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _in_table(one: "DetectorTable", row: Row, column: str, entry: Entry) -> Tabl
     return _line(one, (row.label, row.kind, row.norm, column), entry, marks)
 
 
-def _adaptive(one: "DetectorTable", survival: Survival, column: str, entry: Entry) -> TableRow:
+def _adaptive(one: "DetectorTable", survival: AdaptiveEffect, column: str, entry: Entry) -> TableRow:
     marks = dict.fromkeys(_MARKS) | {"worst_column": False, "worst_single": False, "worst_group": False}
     return _line(one, (survival.label, ADAPTIVE, survival.norm, column), entry, marks)
 

@@ -10,10 +10,10 @@ from advrisk.core.names import counted, few, listed
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Cell, Column, Headline, Section, Summary, Table, Text, Value
 from advrisk.core.values import estimate_text, number_text
+from advrisk.risk.detection.adaptive import AdaptiveEffect
 from advrisk.risk.detection.arms import ArmDefeat
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
-from advrisk.risk.detection.survival import Survival
 from advrisk.risk.monte_carlo import FALSE_ALARMS
 
 AUROC = (
@@ -215,7 +215,7 @@ def _survival(found: DetectionAssessment) -> Table:
     return Table("What survives arms that know the detector: AUROC", columns, rows, notes)
 
 
-def _survived(survival: Survival) -> tuple[Value, ...]:
+def _survived(survival: AdaptiveEffect) -> tuple[Value, ...]:
     return survival.label, *(_auroc(one) for one in (survival.without, survival.together, survival.alone))
 
 

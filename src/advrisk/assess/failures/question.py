@@ -1,20 +1,48 @@
 """Which inputs fail where a scenario hurts most."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from advrisk.assess.context import Context
 from advrisk.assess.failures.exhibits import with_exhibits
-from advrisk.assess.failures.modes import FailureModes, failure_modes
-from advrisk.assess.failures.sections import MAX_MODELS, SHOWN, sections
+from advrisk.assess.failures.modes import Exhibit, Failure, FailureMode, FailureModes, failure_modes
+from advrisk.assess.failures.words import branch_name, caption, explanation, heading, headline
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.question import named_losses, stated_losses
+from advrisk.assess.indicators.words import loss_kind
 from advrisk.assess.protocol import Assessment
-from advrisk.core.sections import Section
+from advrisk.core.sections import (
+    Cell,
+    Column,
+    Group,
+    Headline,
+    Picture,
+    Pictures,
+    Section,
+    Table,
+    Text,
+    Value,
+)
 from advrisk.ledger import Ledger
+from advrisk.risk.indicators.tensor import CLEAN
 from advrisk.study import assessments
 from advrisk.study.options import FailuresOptions
+
+MAX_MODELS = 6  # whose failures the report shows, least risk first
+SHOWN = 6  # samples of each branch in the report
+_HOW = (
+    "Inputs that models misclassify under the branches that contribute most to their risk. How to read this: left the "
+    "clean input, right what became of it; below, its class, what it was read as and how sure the model was, then the "
+    "arm that did it.",
+    f"At most {MAX_MODELS} models are shown, least risk first. `advrisk show failures RUN --model MODEL --out "
+    "sheet.png` makes a sheet of any other.",
+)
+_NOT_KEPT = (
+    "Pictures are missing where the perturbed input was not kept: `keep_inputs: successful` keeps those that are "
+    "misclassified, `keep_inputs: all` every one."
+)
+Exhibits = Mapping[Failure, Exhibit] | None
 
 
 @assessments.register("failures")
@@ -61,3 +89,101 @@ class Failures(Assessment):
         """With the inputs themselves."""
         del folder
         return tuple(with_exhibits(ledger.storage, one) for one in result)
+
+
+def sections(found: Sequence[FailureModes], models: Sequence[str] = ()) -> Iterator[Section]:
+    """Each scenario and loss, and in it each model; all but the first are folded away."""
+    del models
+    yield Headline(headline(found[0]))
+    yield Text(_HOW, how=True)
+    if any(_lacks_picture(one, held) for every in found for one, held in (every.exhibits or {}).items()):
+        yield Text((_NOT_KEPT,))
+    for place, one in enumerate(found):
+        title = f"Scenario {one.scenario}, loss {one.loss}"
+        yield Group(title, (_overview(one), *_models(one)), folded=place > 0)
+
+
+def _lacks_picture(failure: Failure, held: Exhibit) -> bool:
+    return not held.kept and failure.arm != CLEAN
+
+
+def _overview(found: FailureModes) -> Table:
+    columns = (
+        Column("model"),
+        Column("branch"),
+        Column("share of the risk", "share"),
+        Column("mean loss", loss_kind(found.bounds)),
+        Column("samples that fail"),
+        Column("made worse", "count", detail=True),
+        Column("worst sample"),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for mode in found.modes:
+        worst = mode.failures[0] if mode.failures else None
+        shown = Cell(caption(worst), (worst.sample,)) if worst else None
+        counts = f"{mode.n_hurt} of {mode.n}", mode.n_made_worse
+        rows.append((mode.model, branch_name(mode), mode.share, mode.value, *counts, shown))
+    return Table(f"Where each model fails: {_label(found)}", columns, tuple(rows))
+
+
+def _models(found: FailureModes) -> Iterator[Section]:
+    for place, model in enumerate(found.models):
+        modes = tuple(_mode(found, mode) for mode in found.of(model))
+        yield Group(model, modes or (Text(("No branch has a loss.",)),), folded=place > 0)
+
+
+def _mode(found: FailureModes, mode: FailureMode) -> Group:
+    table, about = _samples(found, mode), Text((explanation(mode),))
+    if shown := _pictures(mode, found.exhibits):
+        return Group(heading(mode, found), (about, shown, Group("As a table", (table,), folded=True)))
+    return Group(heading(mode, found), (about, table))
+
+
+def _pictures(mode: FailureMode, exhibits: Exhibits) -> Pictures | None:
+    """The failures of which there is something to look at."""
+    pictures = tuple(_picture(one, held) for one, held in _held(mode, exhibits) if held.clean or held.perturbed)
+    return Pictures("", pictures) if pictures else None
+
+
+def _picture(one: Failure, held: Exhibit) -> Picture:
+    lines = [caption(one), one.arm]
+    if not one.made_worse and one.arm != CLEAN:
+        lines.append("as bad without it")
+    if held.perturbed:
+        return Picture(held.perturbed, f"perturbed input of sample {one.sample}", "\n".join(lines), held.clean)
+    if _lacks_picture(one, held):
+        lines.append("the perturbed input was not kept")
+    return Picture(held.clean, f"clean input of sample {one.sample}", "\n".join(lines))
+
+
+def _samples(found: FailureModes, mode: FailureMode) -> Table:
+    held = _held(mode, found.exhibits)
+    columns = [Column("sample"), Column("what happened"), Column("loss", "magnitude"), Column("arm")]
+    rows: list[tuple[Value, ...]] = [(one.sample, caption(one), _loss(one), one.arm) for one in mode.failures]
+    if any(kept.changes for _, kept in held):
+        columns.append(Column("features that changed"))
+        rows = [(*row, _changed(*kept)) for row, kept in zip(rows, held, strict=True)]
+    title = f"Samples that fail with {mode.model} under {branch_name(mode)}: {_label(found)}"
+    return Table(title, tuple(columns), tuple(rows))
+
+
+def _held(mode: FailureMode, exhibits: Exhibits) -> list[tuple[Failure, Exhibit]]:
+    return [(one, (exhibits or {}).get(one, Exhibit())) for one in mode.failures]
+
+
+def _loss(one: Failure) -> Value:
+    """Of the answer, and of the sample under the whole branch where that differs."""
+    return one.loss if one.loss == one.branch_loss else Cell(one.loss, (f"{one.branch_loss:.3g} in the branch",))
+
+
+def _changed(one: Failure, held: Exhibit) -> str:
+    """`no. 1: 0 → 3; 2 more`."""
+    if not held.kept:
+        return "none: a clean input" if one.arm == CLEAN else "not kept"
+    told = [f"no. {change.feature}: {change.before:.4g} → {change.after:.4g}" for change in held.changes]
+    n_more = held.n_changed - len(held.changes)
+    return "; ".join([*told, f"{n_more} more"] if n_more else told)
+
+
+def _label(found: FailureModes) -> str:
+    return f"{found.scenario}, {found.loss}"

@@ -8,8 +8,8 @@ from advrisk.assess.context import Context
 from advrisk.assess.damage.distances import chosen_arms
 from advrisk.assess.damage.question import AnyEvasion
 from advrisk.assess.damage.walk import own_detectors
-from advrisk.assess.gate import GateResult, Held, Measured, held
-from advrisk.assess.gate.measures import Measures
+from advrisk.assess.gate import GateEstimate, GateResult, Held, held
+from advrisk.assess.gate.quantities import Quantities
 from advrisk.assess.gate.reading import assessed_models, attack_sizes, is_targeted
 from advrisk.assess.gate.records import Origin
 from advrisk.assess.gate.sections import sections
@@ -58,13 +58,13 @@ class Gate(Assessment):
                 'nothing is required: write `gate: ["damage.MODEL <= 0.2"]` into the study, or give a requirement '
                 "(`--require`)"
             )
-        measures = Measures(context, spec.level, evasion=spec.evasion, cost=spec.cost)
+        quantities = Quantities(context, spec.level, evasion=spec.evasion, cost=spec.cost)
         results = [
-            _held(requirement, origin, measures, context, strict_flags=spec.strict_flags)
+            _held(requirement, origin, quantities, context, strict_flags=spec.strict_flags)
             for requirement, origin in asked
         ]
         notes = stopping_words(context.stopping, context.study, level=spec.level)
-        notes += [f"{measures.pending[0].upper()}{measures.pending[1:]}."] if measures.pending else []
+        notes += [f"{quantities.pending[0].upper()}{quantities.pending[1:]}."] if quantities.pending else []
         notes += [f"{flag}: {meaning}." for flag, meaning in FLAGS.items() if _tells_of(flag, results)]
         return GateResult(context.run_name, tuple(results), tuple(notes))
 
@@ -160,14 +160,16 @@ def _norm(context: Context) -> Norm:
 
 
 def _held(
-    requirement: Requirement, origin: Origin, measures: Measures, context: Context, *, strict_flags: bool
+    requirement: Requirement, origin: Origin, quantities: Quantities, context: Context, *, strict_flags: bool
 ) -> Held:
     try:
-        found = measures.of(requirement)
+        found = quantities.of(requirement)
     except RiskError as error:  # nothing that cannot be told passes
-        found = Measured(None, why_not=str(error))
-    flagged = _flagged(requirement, context, measures)
-    bound = requirement.left.what.bound or (requirement.left.quantity == "risk" and measures.attacked(requirement.left))
+        found = GateEstimate(None, why_not=str(error))
+    flagged = _flagged(requirement, context, quantities)
+    bound = requirement.left.what.bound or (
+        requirement.left.quantity == "risk" and quantities.attacked(requirement.left)
+    )
     cautions = (*([_LOWER_BOUND] if bound else []), *flagged)
     strict = f"it would pass, but flags count ({flagged[0]})" if strict_flags and flagged else ""
     checked = held(requirement, found, origin=origin, cautions=cautions, strict=strict)
@@ -178,11 +180,11 @@ def _held(
     return replace(checked, settle=_NO_MORE if left == 0 else too_few)
 
 
-def _flagged(requirement: Requirement, context: Context, measures: Measures) -> tuple[str, ...]:
+def _flagged(requirement: Requirement, context: Context, quantities: Quantities) -> tuple[str, ...]:
     """Reasons not to trust the attacks that a pass rests on: the flags of the models concerned, each in a sentence."""
     if requirement.left.quantity in CERTIFIED:
         return tuple(
-            f"{_FLAGGED}{flag} on samples to calibrate" for flag in measures.certificate_flags(requirement.left)
+            f"{_FLAGGED}{flag} on samples to calibrate" for flag in quantities.certificate_flags(requirement.left)
         )
     if not requirement.left.what.bound and requirement.left.quantity != "risk":
         return ()

@@ -7,7 +7,7 @@ import numpy as np
 
 from advrisk.assess.damage.clean import clean_arrays
 from advrisk.assess.damage.walk import find_detector, own_detectors
-from advrisk.assess.gate.measured import Flags
+from advrisk.assess.gate.estimates import Flags
 from advrisk.core.errors import RiskError
 from advrisk.core.names import matches
 from advrisk.ledger import Ledger

@@ -6,7 +6,7 @@ often. A gate passes only if all of its requirements do, so the same holds for t
 wrongly, the worst of them must. Wrong fails do add up.
 """
 
-from advrisk.assess.gate.measured import Measured
+from advrisk.assess.gate.estimates import GateEstimate
 from advrisk.assess.gate.records import Held, Origin, Verdict
 from advrisk.core.estimate import Estimate
 from advrisk.risk.decision import samples_needed
@@ -30,7 +30,7 @@ def decide(estimate: Estimate, op: str, limit: float) -> Verdict:
 
 
 def held(
-    requirement: Requirement, found: Measured, *, origin: Origin, cautions: tuple[str, ...] = (), strict: str = ""
+    requirement: Requirement, found: GateEstimate, *, origin: Origin, cautions: tuple[str, ...] = (), strict: str = ""
 ) -> Held:
     """A requirement held against what was measured.
 
@@ -88,7 +88,7 @@ _SIDES = {"<=": "at most", "<": "below", ">=": "at least", ">": "above"}
 _OTHER = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
 
 
-def settling(found: Measured, op: str, limit: float) -> tuple[str, int | None]:
+def settling(found: GateEstimate, op: str, limit: float) -> tuple[str, int | None]:
     """What would probably settle it, in words; and how many samples, if that is what is needed."""
     known = found.known
     assert known is not None

@@ -1,12 +1,11 @@
 """What is shown of key risk indicators: the risk in each scenario, what it is made of, and who bears it."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.branches import branches, contributions
 from advrisk.assess.indicators.figures import arm_losses, branch_bars
-from advrisk.assess.indicators.strata import who_bears_it
 from advrisk.assess.indicators.words import (
     drivers,
     full_headline,
@@ -26,7 +25,7 @@ from advrisk.assess.indicators.words import (
     undecided,
 )
 from advrisk.assess.pairs import pair_quantities
-from advrisk.core.estimate import NamedEstimate
+from advrisk.core.estimate import Estimate, NamedEstimate
 from advrisk.core.numbers import level_text
 from advrisk.core.palette import Places, model_places
 from advrisk.core.sections import (
@@ -60,6 +59,14 @@ _ON_ARMS = (
     "one model."
 )
 _ON_ROBUSTNESS = "These are often taken for risk. They know nothing of the scenario and can rank models otherwise."
+ByValue = Mapping[Any, Estimate | None]
+
+_MOST = 20  # classes or values of a stratum, the worst first
+_FEW = 4  # that are shown at once
+_ON_STRATA = (
+    "How to read this: the risk in the same scenario, for some of the samples only. The largest of each column is "
+    "bold; a dash means that some branch cannot happen to these samples."
+)
 
 
 def sections(found: IndicatorAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
@@ -270,3 +277,40 @@ def _measures(found: IndicatorAssessment) -> Table:
         each = (of_model.get(name) for name in names)
         rows.append((model, *(one and Cell(one, (f"{one.n} samples",)) for one in each)))
     return Table("Measures of every model", columns, tuple(rows))
+
+
+def who_bears_it(result: ScenarioResult) -> Group | None:
+    """By class, then by each stratum; None where there is one class only, and no stratum."""
+    kinds: dict[str, list[ByValue]] = {"class": [one.by_class for one in result.models]}
+    for name in result.models[0].by_stratum:
+        kinds[name] = [one.by_stratum[name] for one in result.models]
+    several = {name: each for name, each in kinds.items() if len(each[0]) > 1}
+    groups = (
+        Group(f"By {name}", (_table(result, name, each),), folded=place > 0 or len(each[0]) > _FEW)
+        for place, (name, each) in enumerate(several.items())
+    )
+    return Group("Who bears it", (Text((_ON_STRATA,), how=True), *groups)) if several else None
+
+
+def _table(result: ScenarioResult, name: str, columns: Sequence[ByValue]) -> Table:
+    values = list(columns[0])
+    most = [max(_amount(column[value]) for value in values) for column in columns]
+    if len(values) > _MOST:
+        values.sort(key=lambda value: -max(_amount(column[value]) for column in columns))
+    rows = [
+        (str(value), *(_risk(column[value], high) for column, high in zip(columns, most, strict=True)))
+        for value in values[:_MOST]
+    ]
+    n_more = len(values) - _MOST
+    notes = (f"And {n_more} more with less risk: `advrisk show indicators RUN --csv FILE` lists all.",)
+    kind = loss_kind(result.bounds)
+    shown = distinct_columns([Column(name), *(Column(one.model, kind) for one in result.models)])
+    return Table(f"Risk by {name}: {label(result)}", shown, tuple(rows), notes if n_more > 0 else ())
+
+
+def _risk(estimate: Estimate | None, most: float) -> Value:
+    return Cell(estimate, mark="worst" if 0 < most == _amount(estimate) else "")
+
+
+def _amount(estimate: Estimate | None) -> float:
+    return float("-inf") if estimate is None else estimate.value

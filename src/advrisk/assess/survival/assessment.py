@@ -27,12 +27,10 @@ from advrisk.core.traits import Norm
 from advrisk.ledger import Ledger
 from advrisk.risk.survival.calibration import Calibration
 from advrisk.risk.survival.checks import as_names, check_units
-from advrisk.risk.survival.choice import FamilyChoice
+from advrisk.risk.survival.choice import FamilyChoice, FamilyRow
 from advrisk.risk.survival.cost import BROKEN_FACTOR
-from advrisk.risk.survival.curves import common_end, model_curve
-from advrisk.risk.survival.durations import Durations, NoDurationsError, Tally, WorkMeasure
+from advrisk.risk.survival.durations import Durations, NoDurationsError, Tally, WorkMeasure, common_end, model_curve
 from advrisk.risk.survival.families import family_named
-from advrisk.risk.survival.families_table import FamilyRow
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.frames import Floats
 from advrisk.risk.survival.kaplan_meier import KaplanMeier

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
-from advrisk.risk.survival.durations import Column, Durations
+from advrisk.risk.survival.durations import Durations, RowValues
 from advrisk.risk.survival.strength import (
     ATTACK_STRENGTH,
     DEFENCE,
@@ -184,7 +184,7 @@ def refuse_outcome(name: str) -> None:
         )
 
 
-def _column(durations: Durations, name: str) -> Column:
+def _column(durations: Durations, name: str) -> RowValues:
     """The values of one covariate, one for each row."""
     if name in OF_ARM:
         return _of_arm(durations, name)
@@ -200,7 +200,7 @@ def _column(durations: Durations, name: str) -> Column:
     raise RiskError(f"no covariate is called {name!r}; {did_you_mean(name, known_covariates(durations))}")
 
 
-def _of_arm(durations: Durations, name: str) -> Column:
+def _of_arm(durations: Durations, name: str) -> RowValues:
     if name == "arm":
         return durations.columns["arm"]
     if name == ATTACK_STRENGTH:
@@ -209,7 +209,7 @@ def _of_arm(durations: Durations, name: str) -> Column:
     return _looked_up(durations.columns["arm"], {arm: row[field] for arm, row in durations.arms.items()}, name)
 
 
-def _of_model(durations: Durations, name: str) -> Column:
+def _of_model(durations: Durations, name: str) -> RowValues:
     if name == "model":
         return durations.columns["model"]
     if name == DEFENCE_STRENGTH:
@@ -236,7 +236,7 @@ def _tags(durations: Durations, tag: str) -> Mapping[str, Any]:
     return {model: None if value is None else str(value) for model, value in values.items()}
 
 
-def _looked_up(column: Column, values: Mapping[str, Any], name: str, remedy: str = "") -> Column:
+def _looked_up(column: RowValues, values: Mapping[str, Any], name: str, remedy: str = "") -> RowValues:
     present = dict.fromkeys(column.tolist())
     if without := [key for key in present if values.get(key) is None]:
         advice = remedy or "give it one, or leave this covariate out"

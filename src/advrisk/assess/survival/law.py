@@ -15,13 +15,11 @@ from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.core.seeds import generator
-from advrisk.risk.survival.calibration import Calibration
+from advrisk.risk.survival.calibration import Calibration, calibrated_on_half
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
-from advrisk.risk.survival.choice import FamilyChoice
+from advrisk.risk.survival.choice import FamilyChoice, FamilyRow, families_table
 from advrisk.risk.survival.durations import COUNTED, Durations, default_units
-from advrisk.risk.survival.families_table import FamilyRow, families_table
 from advrisk.risk.survival.fit import SurvivalFit
-from advrisk.risk.survival.held_out import calibrated_on_half
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
 from advrisk.risk.survival.records import Curve
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from advrisk.core.estimate import Estimate
 from advrisk.risk.survival.cost import BROKEN_FACTOR, CostVerdict, Rate, broken, mean_of, over_mean, scaled
-from advrisk.risk.survival.curves import model_curve
-from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Flags
+from advrisk.risk.survival.durations import COUNTED, Durations, Facts, Flags, model_curve
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.kaplan_meier import KaplanMeier
 

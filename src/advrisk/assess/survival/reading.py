@@ -17,11 +17,11 @@ from advrisk.risk.survival.durations import (
     COUNTED,
     MEASURES,
     UNITS,
-    Column,
     Durations,
     Facts,
     Flags,
     NoDurationsError,
+    RowValues,
     Tally,
     WorkMeasure,
 )
@@ -94,11 +94,11 @@ def read_durations(
 class _Rows:
     """Outcome rows as arrays; counts are -1 and seconds nan where there are none."""
 
-    model: Column
-    arm: Column
-    sample: Column
-    outcome: Column
-    accounting: Column
+    model: RowValues
+    arm: RowValues
+    sample: RowValues
+    outcome: RowValues
+    accounting: RowValues
     spent: Mapping[str, Floats]  # by measure
     first: Mapping[str, Floats]
     before: Mapping[str, Floats]  # of pass counts: up to the query before the one that succeeded first
@@ -108,7 +108,7 @@ class _Rows:
         def number(name: str) -> Floats:
             return np.asarray(table[name].cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
-        def text(name: str) -> Column:
+        def text(name: str) -> RowValues:
             return np.asarray(table[name].cast(pa.string()).to_numpy(zero_copy_only=False), dtype=object)
 
         wall, process = number("wall_s"), number("process_s")
@@ -151,8 +151,8 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Timed:
-    columns: dict[str, Column]
-    zero: dict[str, Column]
+    columns: dict[str, RowValues]
+    zero: dict[str, RowValues]
     seconds: Floats
     by_arm: dict[tuple[str, str], Tally]
 

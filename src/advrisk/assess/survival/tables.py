@@ -10,8 +10,8 @@ from advrisk.assess.survival.words import front_words, median_value, refusing, s
 from advrisk.core.estimate import Estimate
 from advrisk.core.sections import Cell, Column, Kind, Table, Value
 from advrisk.core.values import number_text
+from advrisk.risk.survival.choice import FamilyRow
 from advrisk.risk.survival.cost import Rate
-from advrisk.risk.survival.families_table import FamilyRow
 from advrisk.risk.survival.fit import is_extrapolated
 from advrisk.risk.survival.paired import ACCURACY, FAILURES, TRAINING
 from advrisk.risk.survival.records import AccelerationFactor

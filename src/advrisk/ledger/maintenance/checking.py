@@ -41,7 +41,7 @@ _AGAIN = "`--repair` moves it aside, and `advrisk run` then does its cells again
 
 
 @dataclass(frozen=True)
-class Finding:
+class Defect:
     """Something that is not as it should be. Of `damage`, numbers are wrong or missing; the rest is only untidy."""
 
     kind: str  # truncated | altered | missing | unreadable | duplicate | rows | question | inputs | orphan | unfinished
@@ -62,7 +62,7 @@ class Inspection:
     n_rows: int = 0
     n_inputs: int = 0
     n_without_digest: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Defect] = field(default_factory=list)
     faults: dict[str, dict[str, str]] = field(default_factory=dict)  # segment -> file -> what is wrong with it
     manifests: dict[str, Manifest | None] = field(default_factory=dict)
     copies: set[str] = field(default_factory=set)  # segments that are there twice
@@ -99,7 +99,7 @@ class Inspection:
         return any(finding.kind == QUESTION for finding in self.findings)
 
     def add(self, kind: str, place: object, what: str, remedy: str, *, damage: bool = True) -> None:
-        self.findings.append(Finding(kind, str(place), what, remedy, damage))
+        self.findings.append(Defect(kind, str(place), what, remedy, damage))
 
 
 @shortage_named()

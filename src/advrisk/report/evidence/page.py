@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from advrisk.render.marks import escaped
+from advrisk.render.markdown import escaped
 from advrisk.report.evidence.headlines import interval_text, value_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ search promises about settings that it did not try; `verdict` puts a certificate
 from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, look_order
 from advrisk.risk.certificate.counts import Count
 from advrisk.risk.certificate.exploration import SearchGuarantee, search_guarantee
-from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes, fixed_sequence, holm, largest_p
+from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes, fixed_sequence, holm
 from advrisk.risk.certificate.p_values import certified_risk, log_p_value, most_failures, p_value
 from advrisk.risk.certificate.planning import power, samples_to_certify, smallest_n
 from advrisk.risk.certificate.verdict import Certificate, Tested, certify, certify_in_order
@@ -28,7 +28,6 @@ __all__ = [
     "certify_in_order",
     "fixed_sequence",
     "holm",
-    "largest_p",
     "log_p_value",
     "look_order",
     "most_failures",

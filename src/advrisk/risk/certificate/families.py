@@ -51,11 +51,6 @@ class CertifiedSizes:
         return self.eps[self.n_certified] if self.n_certified < len(self.eps) else None
 
 
-def largest_p(p: ArrayLike) -> float:
-    """The p-value of a whole list of arms."""
-    return float(checked_p(p).max())
-
-
 def fixed_sequence(p_by_eps: Mapping[float, float], zeta: float) -> CertifiedSizes:
     """The largest certified eps of a grid that was settled beforehand and is given in ascending order."""
     return certified_sizes({"": p_by_eps}, zeta)[""]

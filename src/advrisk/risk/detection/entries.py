@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from advrisk.core.estimate import Estimate
+from advrisk.risk.detection.arm_sets import ArmSetRates, arm_set_rates
 from advrisk.risk.detection.groups import ScoredArm
-from advrisk.risk.detection.measure import ArmSetMeasure, measures
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
 from advrisk.risk.detection.roc import Flags, Floats, Integers, chance_auroc, chance_fpr, worst_case_scores
 
@@ -99,10 +99,10 @@ class Cut:
         return worst_case_scores(scored.score[list(self.arms)], self.success)
 
 
-def measured(scored: Scored, cuts: Sequence[Cut], settings: Settings) -> list[ArmSetMeasure | None]:
+def measured(scored: Scored, cuts: Sequence[Cut], settings: Settings) -> list[ArmSetRates | None]:
     """Each set of arms; None where it holds no success. All are resampled alike."""
     broken = [place for place, cut in enumerate(cuts) if cut.success.any()]
-    found = measures(
+    found = arm_set_rates(
         scored.clean,
         [cuts[place].worst(scored) for place in broken],
         tpr=settings.tpr,
@@ -114,7 +114,7 @@ def measured(scored: Scored, cuts: Sequence[Cut], settings: Settings) -> list[Ar
     return [of_place.get(place) for place in range(len(cuts))]
 
 
-def entry_of(cut: Cut, found: ArmSetMeasure | None, settings: Settings) -> Entry:
+def entry_of(cut: Cut, found: ArmSetRates | None, settings: Settings) -> Entry:
     """What was measured, with its chance level."""
     if found is None:
         reason = "no arm succeeded" if cut.arms else "no arm"

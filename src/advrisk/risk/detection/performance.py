@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
-from advrisk.risk.detection.measure import ArmSetMeasure, measures
+from advrisk.risk.detection.arm_sets import ArmSetRates, arm_set_rates
 from advrisk.risk.detection.roc import Floats, Roc, exact_roc
 
 RESAMPLES = 1000
@@ -49,12 +49,12 @@ def detection_performance(
     check_rates(tpr=tpr, level=level, resamples=resamples)
     paired = clean.size == adversarial.size
     adversarial = adversarial if paired else adversarial[~np.isnan(adversarial)]
-    found = measures(clean, [adversarial], tpr=tpr, level=level, resamples=resamples, rng=rng, paired=paired)[0]
+    found = arm_set_rates(clean, [adversarial], tpr=tpr, level=level, resamples=resamples, rng=rng, paired=paired)[0]
     attacked = adversarial[~np.isnan(adversarial)]
     return DetectionPerformance(auroc_estimate(found, level), fpr_estimate(found, level), tpr, (clean, attacked))
 
 
-def auroc_estimate(found: ArmSetMeasure, level: float) -> Estimate:
+def auroc_estimate(found: ArmSetRates, level: float) -> Estimate:
     """With Korn and Graubard's interval: Clopper and Pearson's at the size that would give a proportion this variance.
 
     The variance is that of the jackknife that deletes whole samples. A record without any variance (AUROC 1, say)
@@ -73,7 +73,7 @@ def auroc_estimate(found: ArmSetMeasure, level: float) -> Estimate:
     return Estimate(found.auroc, low, high, level, found.n, "jackknife of samples, Korn-Graubard")
 
 
-def fpr_estimate(found: ArmSetMeasure, level: float) -> Estimate:
+def fpr_estimate(found: ArmSetRates, level: float) -> Estimate:
     """Quantiles of the resamples, or further out if order statistics say so: a minimum resamples badly."""
     tail = (1 - level) / 2
     low, high = np.quantile(found.resampled, [tail, 1 - tail])
@@ -81,7 +81,7 @@ def fpr_estimate(found: ArmSetMeasure, level: float) -> Estimate:
     return Estimate(found.fpr, low, high, level, found.n, "bootstrap of samples, order statistics")
 
 
-def auroc_difference(a: ArmSetMeasure, b: ArmSetMeasure, level: float) -> Estimate:
+def auroc_difference(a: ArmSetRates, b: ArmSetRates, level: float) -> Estimate:
     """AUROC of `a` less that of `b` on the same samples: what they share cancels."""
     value = a.auroc - b.auroc
     error = deletion_error(tuple(one - other for one, other in zip(a.deleted, b.deleted, strict=True)))
@@ -133,7 +133,7 @@ def check_rates(*, tpr: float, level: float, resamples: int) -> None:
         raise RiskError(f"resamples must be at least 1, found {resamples}")
 
 
-def _share_interval(value: float, error: float, found: ArmSetMeasure, level: float) -> tuple[float, float]:
+def _share_interval(value: float, error: float, found: ArmSetRates, level: float) -> tuple[float, float]:
     from scipy.special import betaincinv, ndtri
 
     pairs = found.pairs

@@ -8,17 +8,17 @@ import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
+from advrisk.risk.detection.adaptive import AdaptiveEffect, adaptive_effects
+from advrisk.risk.detection.arm_sets import ArmSetRates, average
 from advrisk.risk.detection.entries import Cut, Entry, Scored, Settings, entry_of, measured
 from advrisk.risk.detection.groups import MULTI_ARMED, Group, arms_of, columns, grouped, named_group
-from advrisk.risk.detection.measure import ArmSetMeasure, average
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
 from advrisk.risk.detection.roc import Floats, Roc, chance_roc, exact_roc
-from advrisk.risk.detection.survival import Survival, survivals
 
 AVERAGE = "average"
 NOT_SHARED = "no group that all columns share"
 
-Measured = Mapping[tuple[str, str], ArmSetMeasure | None]  # (group, column) -> what was measured
+Measured = Mapping[tuple[str, str], ArmSetRates | None]  # (group, column) -> what was measured
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     worst_group: str | None  # the one whose multi-armed AUROC is least above its chance
-    adaptive: tuple[Survival, ...]
-    overall: ArmSetMeasure | None = field(repr=False)  # the multi-armed average, for differences
+    adaptive: tuple[AdaptiveEffect, ...]
+    overall: ArmSetRates | None = field(repr=False)  # the multi-armed average, for differences
     _scored: Scored = field(repr=False)
     _groups: tuple[Group, ...] = field(repr=False)
 
@@ -122,7 +122,7 @@ def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
         columns=names,
         rows=(*rows, *averages),
         worst_group=_weakest(rows),
-        adaptive=survivals(scored, detector, groups, settings),
+        adaptive=adaptive_effects(scored, detector, groups, settings),
         overall=overall,
         _scored=scored,
         _groups=groups,
@@ -158,7 +158,7 @@ def _marked(entries: Mapping[str, Entry]) -> tuple[str, ...]:
 
 def _averages(
     rows: Sequence[Row], names: Sequence[str], measured: Measured, settings: Settings
-) -> tuple[list[Row], ArmSetMeasure | None]:
+) -> tuple[list[Row], ArmSetRates | None]:
     """A row for each norm, over its groups, unless it has but one; and one over the norms.
 
     Every column of a row is the average of the same groups: those in which all columns have an AUROC. Otherwise an
@@ -166,7 +166,7 @@ def _averages(
     """
     compared, left_out = _common(rows, names, measured)
     made: list[Row] = []
-    of_norm: dict[tuple[str, str], ArmSetMeasure | None] = {}
+    of_norm: dict[tuple[str, str], ArmSetRates | None] = {}
     for norm in dict.fromkeys(row.norm for row in rows):
         own = [row for row in rows if row.norm == norm]
         common = [row for row in own if row.label not in left_out]
@@ -216,8 +216,8 @@ def _lack(columns: Sequence[str], entries: Mapping[str, Entry]) -> str:
 
 
 def _averaged(
-    name: str, rows: Sequence[Row], all_rows: Sequence[Row], parts: Sequence[ArmSetMeasure | None], settings: Settings
-) -> tuple[Entry, ArmSetMeasure | None]:
+    name: str, rows: Sequence[Row], all_rows: Sequence[Row], parts: Sequence[ArmSetRates | None], settings: Settings
+) -> tuple[Entry, ArmSetRates | None]:
     """One column of an average of these rows; of `all_rows` where there is nothing to average."""
     known = [part for part in parts if part is not None]
     entries = [row.entries[name] for row in (rows if known else all_rows)]

@@ -3,20 +3,23 @@
 from advrisk.risk.evasion.bands import curve_band, half_detected
 from advrisk.risk.evasion.bayesian import BayesianEvasion, fit_bayesian
 from advrisk.risk.evasion.curve import (
+    AverageEvasion,
     Evasion,
     EvasionCurve,
     Floats,
     FunctionEvasion,
+    ThresholdEvasion,
     as_curve,
+    average,
     checked_distances,
     checked_sizes,
     curves_of,
     paired_distances,
+    threshold,
     values_of,
 )
 from advrisk.risk.evasion.difference import DifferenceTest, differs, tested_groups
 from advrisk.risk.evasion.files import evasion_notes, read_evasion, write_evasion
-from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average, threshold
 from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
 from advrisk.risk.evasion.monotone import MonotoneCurve, MonotoneEvasion, fit_monotone
 from advrisk.risk.evasion.shape import ShapeTest, shape_test

@@ -17,8 +17,15 @@ from advrisk.core.files import regular
 from advrisk.core.names import did_you_mean
 from advrisk.risk.evasion.answers import Answers, numbered
 from advrisk.risk.evasion.bayesian import BayesianEvasion, fit_bayesian
-from advrisk.risk.evasion.curve import Evasion, EvasionCurve, checked_distances
-from advrisk.risk.evasion.known import AverageEvasion, ThresholdEvasion, average_of, threshold
+from advrisk.risk.evasion.curve import (
+    AverageEvasion,
+    Evasion,
+    EvasionCurve,
+    ThresholdEvasion,
+    average_of,
+    checked_distances,
+    threshold,
+)
 from advrisk.risk.evasion.logistic import LogisticEvasion, fit_logistic
 from advrisk.risk.evasion.monotone import MonotoneEvasion, fit_monotone
 

@@ -304,25 +304,11 @@ class RiskTensor:
 
         return write_netcdf(self.data, _local(path))
 
-    @classmethod
-    def from_netcdf(cls, path: str | Path) -> "RiskTensor":
-        """Read what `to_netcdf` wrote."""
-        from advrisk.risk.indicators.files import read_netcdf
-
-        return cls(read_netcdf(Path(path)))
-
     def to_parquet(self, path: str | Path) -> Path:
         """Write a Parquet file in long form: one row for each loss, sample, arm and repeat."""
         from advrisk.risk.indicators.files import write_parquet
 
         return write_parquet(self, _local(path))
-
-    @classmethod
-    def from_parquet(cls, path: str | Path) -> "RiskTensor":
-        """Read what `to_parquet` wrote."""
-        from advrisk.risk.indicators.files import read_parquet
-
-        return read_parquet(Path(path))
 
 
 def _local(path: str | Path) -> Path:

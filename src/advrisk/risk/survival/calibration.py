@@ -12,17 +12,19 @@ A right law shows an ICI above 0, too: g is bent by chance, from the rows here a
 an interval of ICI around what was found would not hold 0, and none is given; beside it stands what chance alone makes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
-from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower
+from advrisk.risk.survival.checks import FEWEST_CLUSTERS, checked_duration, checked_event, checked_lower
 from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.fit import SurvivalFit
+from advrisk.risk.survival.fitting import fit_survival
 from advrisk.risk.survival.frames import Floats, Frame, read_columns
 from advrisk.risk.survival.likelihood import Likelihood
 from advrisk.risk.survival.newton import maximise
@@ -33,6 +35,7 @@ _FOR_A_CURVE = 40
 _POINTS = 100
 _DRAWS = 2000  # of curves that are bent by chance alone
 _STEP = 1e-5  # in a coefficient of the fit
+SHARES = (0.25, 0.5, 0.75)  # of the events, at whose times a law is calibrated
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,3 +219,43 @@ def _shown(predicted: Floats) -> NDArray[np.intp]:
     """Rows in the order of what is predicted, one for each value, and not more than a curve needs."""
     first = np.unique(predicted, return_index=True)[1]
     return first[np.unique(np.linspace(0, first.size - 1, min(first.size, _POINTS)).round().astype(np.intp))]
+
+
+def calibrated_on_half(
+    frame: Mapping[str, Any], options: Mapping[str, Any], family: str, rng: np.random.Generator
+) -> tuple[tuple[Calibration, ...], str]:
+    """The calibrations at the quartiles of the times of events, the worst first; or none, and why.
+
+    A law may be right about the middle and wrong about the rest, so that one time is not enough. What chance explains
+    is that of all of them together: each at the level 1 - (1 - level)/3.
+
+    `frame` has a column `sample`: whole samples are in one half or the other, however few there are. Errors allow for
+    rows of a sample to be alike; where a half has too few samples for that, the calibration has none.
+    """
+    groups, event = np.asarray(frame["sample"]), np.asarray(frame["event"], dtype=np.bool_)
+    names = np.unique(groups)
+    first = np.isin(groups, rng.permutation(names)[: len(names) // 2])
+    recurring = len(names) < len(groups)
+    clustered = recurring and len(names) // 2 >= FEWEST_CLUSTERS
+    how = {name: value for name, value in options.items() if name != "cluster"}
+    how |= {"cluster": "sample"} if clustered else {}
+    how |= {"level": 1 - (1 - how["level"]) / len(SHARES)}
+    found, refused = [], ""
+    try:
+        half = fit_survival({name: column[first] for name, column in frame.items()}, family=family, **how)
+    except RiskError as error:
+        return (), str(error)
+    for time in np.unique(np.quantile(frame["duration"][event], SHARES, method="inverted_cdf")):
+        try:
+            found.append(calibration(half, {name: column[~first] for name, column in frame.items()}, float(time)))
+        except RiskError as error:
+            refused = str(error)
+    if not found:
+        return (), refused
+    checked = found if clustered or not recurring else [one.without_errors() for one in found]
+    return tuple(sorted(checked, key=_badness, reverse=True)), ""
+
+
+def _badness(one: Calibration) -> float:
+    """How far off, in units of what chance explains where that is known."""
+    return one.ici / one.by_chance if one.by_chance else one.ici

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import InJson
 from advrisk.risk.survival.frames import Floats
+from advrisk.risk.survival.kaplan_meier import KaplanMeier, kaplan_meier
 
 WorkMeasure = Literal["forward", "gradient", "seconds", "process-seconds"]
 MEASURES: tuple[WorkMeasure, ...] = get_args(WorkMeasure)
@@ -32,7 +33,7 @@ UNIT: Mapping[WorkMeasure, str] = {
 }
 COUNTED: tuple[WorkMeasure, ...] = ("forward", "gradient")  # whole numbers
 
-Column = NDArray[Any]
+RowValues = NDArray[Any]
 Flags = NDArray[np.bool_]
 
 
@@ -114,8 +115,8 @@ class Durations:
     """
 
     measure: WorkMeasure
-    columns: Mapping[str, Column]
-    zero: Mapping[str, Column]
+    columns: Mapping[str, RowValues]
+    zero: Mapping[str, RowValues]
     seconds: Floats  # that belong to the durations, nan where nobody knows
     arms: Mapping[str, Mapping[str, Any]]  # fitted: arm -> family, norm, eps, objective, keep, params
     left_out: Mapping[str, str]  # arm -> why it is not fitted
@@ -199,3 +200,31 @@ def default_units(
         if float(np.max(sizes)) <= _MOST_STEPS / STEPS:
             units[EPS] = STEP
     return units
+
+
+def rows_curve(columns: Mapping[str, Any], level: float) -> KaplanMeier | None:
+    """The curve of these rows, up to where the first of their attacks gave up; None where there is no row.
+
+    Beyond, only the longer attacks go on, and what they do says nothing of those that ended. Rows of one sample depend
+    on each other.
+    """
+    duration, event, samples = columns["duration"], columns["event"].astype(np.bool_), columns["sample"]
+    if not duration.size:
+        return None
+    held = [duration[(columns["arm"] == arm) & ~event] for arm in np.unique(columns["arm"])]
+    end = min((float(times.max()) for times in held if times.size), default=float(duration.max()))
+    cluster = samples if len(np.unique(samples)) > 1 else None
+    return kaplan_meier(np.minimum(duration, end), event & (duration <= end), cluster=cluster, level=level)
+
+
+def model_curve(durations: Durations, model: str, level: float, *, among: Flags | None = None) -> KaplanMeier | None:
+    """The curve of a model's rows, or of some of them."""
+    own = durations.of_model(model)
+    own = own if among is None else own & among
+    return rows_curve({name: column[own] for name, column in durations.columns.items()}, level)
+
+
+def common_end(curves: Mapping[str, KaplanMeier]) -> float:
+    """Up to when the means of all these curves are known: where the first ends, unless nothing is left of it."""
+    end = min(curve.end for curve in curves.values())
+    return end if np.isfinite(end) else max(curve.longest for curve in curves.values())

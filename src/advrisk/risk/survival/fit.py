@@ -17,11 +17,9 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
 from advrisk.risk.survival.checks import checked_duration, checked_event, checked_lower, few_events
 from advrisk.risk.survival.coding import Coding, NumberCovariate
-from advrisk.risk.survival.concordance import concordance
-from advrisk.risk.survival.cure import cure_p_value
 from advrisk.risk.survival.families import FamilyName
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
-from advrisk.risk.survival.likelihood import LawLikelihood, predictors, row_terms, sorted_rows
+from advrisk.risk.survival.likelihood import LawLikelihood, cure_p_value, predictors, row_terms, sorted_rows
 from advrisk.risk.survival.prediction import (
     LOG,
     LOG_LOG,
@@ -29,6 +27,7 @@ from advrisk.risk.survival.prediction import (
     Predicted,
     Transform,
     below,
+    concordance,
     density_at,
     interval,
     mean_time,
@@ -263,12 +262,8 @@ class SurvivalFit:
             if isinstance(one := known[name], NumberCovariate) and not one.low <= float(value) <= one.high
         )
 
-    def log_likelihood_of(self, frame: Frame) -> float:
-        """The log-likelihood of other rows, such as ones that were held out."""
-        return float(self.row_log_likelihoods(frame).sum())
-
     def row_log_likelihoods(self, frame: Frame) -> Floats:
-        """The log-likelihood of each row of a frame, in its order."""
+        """The log-likelihood of each row of a frame, such as ones that were held out, in its order."""
         names = self.outcome
         columns = read_columns(frame, [*names.columns, *self.covariates])
         duration, event = checked_duration(columns, names.duration), checked_event(columns, names.event)

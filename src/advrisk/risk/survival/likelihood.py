@@ -20,6 +20,7 @@ from advrisk.risk.survival.frames import Floats
 
 _BLOCK = 8192
 _NARROW = 1e-6  # ln t - ln lower, below which the density in the middle stands for the interval
+_LONGEST = 50.0  # -log S of a row; beyond, one row would say everything
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,3 +203,19 @@ def predictors(family: Family, theta: Floats, x: Floats, v: Floats) -> tuple[Flo
     """eta = x beta and u = log sigma."""
     k = x.shape[1]
     return x @ theta[:k], family.shape_sign * (v @ theta[k:])
+
+
+def cure_p_value(model: LawLikelihood, theta: Floats, clusters: NDArray[np.intp] | None) -> float:
+    """One-sided: small where more rows hold out, and for longer, than a law under which all fail allows."""
+    from scipy.special import ndtr
+
+    eta, u = model.predictors(theta)
+    censored = model.rows.censored
+    z = (model.rows.log_t[censored] - eta[censored]) * np.exp(-u[censored])
+    each = np.full(len(eta), -1.0)
+    each[censored] = np.expm1(np.minimum(-model.family.log_survival(z).value, _LONGEST))
+    scores = model.scores(theta)
+    left = each - scores @ np.linalg.lstsq(scores.T @ scores, scores.T @ each, rcond=None)[0]
+    by_cluster = left if clusters is None else np.bincount(clusters, weights=left)
+    spread = float(np.sqrt(by_cluster @ by_cluster))
+    return float(ndtr(-each.sum() / spread)) if spread > 0 else 1.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from advrisk.assess.damage.tried import untried
+from advrisk.assess.damage.sizes import untried
 from advrisk.assess.gate.verdict import UNTRIED
 from advrisk.core.errors import StudyError
 from advrisk.core.names import matches

@@ -11,7 +11,7 @@ import pytest
 from advrisk import Run
 from advrisk.api.paired import doubt
 from advrisk.assess.compare.sections import comparison_verdicts
-from advrisk.assess.gate import Measured
+from advrisk.assess.gate import GateEstimate
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.paired_share import at_least, share_difference
@@ -420,7 +420,7 @@ def test_scenarios_and_losses_of_the_old_study_alone(make_run: MakeRun) -> None:
 
 
 def test_a_pass_that_knows_nothing_of_some_samples_says_what_would_settle_it() -> None:
-    left_out = Measured(Estimate(0, -0.1, 0.1, 0.95, 40, "made up"), n_left_out=3)
+    left_out = GateEstimate(Estimate(0, -0.1, 0.1, 0.95, 40, "made up"), n_left_out=3)
     reason, settle = doubt(left_out, passes=True) or ("", "")
     assert reason == "3 samples without a verdict (error or timeout) could not be counted"
     assert "--retry-errors" in settle

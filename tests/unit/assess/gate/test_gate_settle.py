@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advrisk.assess.gate.measured import measured_share
+from advrisk.assess.gate.estimates import share_estimate
 from advrisk.assess.gate.question import _held
 from advrisk.study import parse_requirement
 
 
 def settle(left: int | None) -> tuple[str, int | None]:
-    found = measured_share(np.arange(40) < 18, level=0.95, n_unknown=0)  # 45 %
+    found = share_estimate(np.arange(40) < 18, level=0.95, n_unknown=0)  # 45 %
     measures: Any = SimpleNamespace(of=lambda requirement: found)
     run: Any = SimpleNamespace(samples_left=left, flags=[])
     checked = _held(parse_requirement("clean_accuracy.m >= 50 %"), "study", measures, run, strict_flags=False)

@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advrisk.assess.gate import GateResult, Held, Measured, counted_rows, decide, held, measured_pair, measured_share
-from advrisk.assess.gate.measured import measured_damage, measured_damage_pair, measured_number
+from advrisk.assess.gate import (
+    GateEstimate,
+    GateResult,
+    Held,
+    counted_rows,
+    decide,
+    held,
+    pair_estimate,
+    share_estimate,
+)
+from advrisk.assess.gate.estimates import damage_estimate, damage_pair_estimate, number_estimate
 from advrisk.core.estimate import Estimate
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import threshold
@@ -52,7 +61,7 @@ def test_counts_are_exact() -> None:
 @given(st.integers(1, 40), st.integers(0, 40), st.integers(0, 15), st.integers(0, 15))
 def test_whatever_the_unknown_samples_are_the_interval_holds_that_of_all(n: int, hits: int, m: int, more: int) -> None:
     hits, more = min(hits, n), min(more, m)
-    found = measured_share(np.arange(n) < hits, level=0.95, n_unknown=m).estimate
+    found = share_estimate(np.arange(n) < hits, level=0.95, n_unknown=m).estimate
     whole = proportion(hits + more, n + m)
     assert found is not None
     assert found.low <= whole.low
@@ -64,17 +73,17 @@ def test_damage_counts_unknown_samples_at_their_worst_too() -> None:
     sizes = np.where(rng.random(60) < 0.3, 0.1, np.inf)
     found = compare_damage({"a": sizes, "b": np.roll(sizes, 7)}, threshold(0.2), rng=rng)
     hits = int((sizes < 1).sum())
-    one = measured_damage(found, "a", n_unknown=5, rng=rng).estimate
+    one = damage_estimate(found, "a", n_unknown=5, rng=rng).estimate
     assert one is not None
     assert (one.low, one.high) == pytest.approx((proportion(hits, 65).low, proportion(hits + 5, 65).high))
-    pair = measured_damage_pair(found, "a", "b", n_unknown=5, rng=rng)
-    same = measured_pair(sizes < 1, np.roll(sizes, 7) < 1, level=0.95, n_unknown=5)
+    pair = damage_pair_estimate(found, "a", "b", n_unknown=5, rng=rng)
+    same = pair_estimate(sizes < 1, np.roll(sizes, 7) < 1, level=0.95, n_unknown=5)
     assert pair.estimate is not None
     assert same.estimate is not None
     assert (pair.estimate.low, pair.estimate.high) == pytest.approx((same.estimate.low, same.estimate.high), abs=0.012)
 
 
-def settled(text: str, found: Measured) -> Held:
+def settled(text: str, found: GateEstimate) -> Held:
     return held(parse_requirement(text), found, origin="given")
 
 
@@ -82,7 +91,7 @@ def test_the_samples_that_settle_a_share_do() -> None:
     """Drawn at the value that was seen, so many samples decide with a probability near 0.8, and half as many do not."""
     rng = np.random.default_rng(2)
     for hits, text, limit in ((5, "damage.m <= 0.1", 0.1), (14, "damage.m <= 0.1", 0.1), (0, "damage.m <= 0.02", 0.02)):
-        found = settled(text, measured_share(np.arange(100) < hits, level=0.95))
+        found = settled(text, share_estimate(np.arange(100) < hits, level=0.95))
         assert found.verdict == "undecided"
         assert found.more_samples is not None
         n = 100 + found.more_samples
@@ -96,33 +105,33 @@ def test_the_samples_that_settle_a_share_do() -> None:
 def test_the_samples_that_settle_a_difference_do() -> None:
     rng = np.random.default_rng(3)
     first, second = np.arange(200) < 12, (np.arange(200) >= 6) & (np.arange(200) < 18)
-    found = settled("damage.a <= damage.b + 0.02", measured_pair(first, second, level=0.95))
+    found = settled("damage.a <= damage.b + 0.02", pair_estimate(first, second, level=0.95))
     assert found.verdict == "undecided"
     assert found.more_samples is not None
     n, verdicts = 200 + found.more_samples, []
     for _ in range(60):
         drawn = rng.choice(200, n)
-        pair = measured_pair(first[drawn], second[drawn], level=0.95).estimate
+        pair = pair_estimate(first[drawn], second[drawn], level=0.95).estimate
         assert pair is not None
         verdicts.append(decide(pair, "<=", 0.02))
     assert 0.65 <= verdicts.count("pass") / 60 <= 0.95
 
 
 def test_no_number_of_samples_settles_a_value_at_the_limit() -> None:
-    found = settled("damage.m <= 0.1", measured_share(np.arange(100) < 10, level=0.95))
+    found = settled("damage.m <= 0.1", share_estimate(np.arange(100) < 10, level=0.95))
     assert (found.verdict, found.more_samples) == ("undecided", None)
     assert "the value is the limit itself" in found.settle
 
 
 def test_no_number_of_samples_settles_what_the_curve_leaves_open() -> None:
     wide = Estimate(0.15, 0.05, 0.25, 0.95, 100, "fitted")
-    found = settled("damage.m <= 0.2", measured_number(wide, n=100, floor=0.05, on_floor="ask the detector more"))
+    found = settled("damage.m <= 0.2", number_estimate(wide, n=100, floor=0.05, on_floor="ask the detector more"))
     assert found.more_samples is None
     assert "ask the detector more" in found.settle
 
 
 def test_verdicts_on_the_others_settle_what_only_unknown_samples_leave_open() -> None:
-    found = settled("damage.m <= 0.1", measured_share(np.arange(200) < 4, level=0.95, n_unknown=30))
+    found = settled("damage.m <= 0.1", share_estimate(np.arange(200) < 4, level=0.95, n_unknown=30))
     assert found.verdict == "undecided"
     assert found.settle.startswith("a verdict on the samples that have none")
     assert any("30 samples without a verdict" in caution for caution in found.cautions)
@@ -130,15 +139,15 @@ def test_verdicts_on_the_others_settle_what_only_unknown_samples_leave_open() ->
 
 def test_samples_that_were_left_out_never_pass() -> None:
     small = Estimate(0.01, 0.0, 0.02, 0.95, 100, "some")
-    assert settled("damage.m <= 0.1", measured_number(small, n=100)).verdict == "pass"
-    found = settled("damage.m <= 0.1", measured_number(small, n=100, n_left_out=1))
+    assert settled("damage.m <= 0.1", number_estimate(small, n=100)).verdict == "pass"
+    found = settled("damage.m <= 0.1", number_estimate(small, n=100, n_left_out=1))
     assert found.verdict == "undecided"
     assert "1 sample without a verdict" in found.reason
-    assert settled("damage.m >= 0.1", measured_number(small, n=100, n_left_out=1)).verdict == "fail"
+    assert settled("damage.m >= 0.1", number_estimate(small, n=100, n_left_out=1)).verdict == "fail"
 
 
 def test_caveats_stand_beside_a_pass_that_flags_withhold() -> None:
-    found = Measured(Estimate(0.01, 0.01, 0.01, 0.95, 100, "certified bound"), caveats=("zeta was chosen later.",))
+    found = GateEstimate(Estimate(0.01, 0.01, 0.01, 0.95, 100, "certified bound"), caveats=("zeta was chosen later.",))
     asked = parse_requirement("certified_wrong.m <= 0.1 with caveats")
     checked = held(asked, found, origin="given", cautions=("flagged",), strict="flags count")
     assert (checked.verdict, checked.reason) == ("undecided", "flags count")
@@ -147,9 +156,9 @@ def test_caveats_stand_beside_a_pass_that_flags_withhold() -> None:
 
 def test_what_is_not_finished_or_cannot_be_told_is_undecided() -> None:
     small = Estimate(0.01, 0.0, 0.02, 0.95, 100, "some")
-    assert settled("damage.m <= 0.1", measured_number(small, n=9, pending="not finished")).verdict == "undecided"
-    assert settled("damage.m >= 0.1", measured_number(small, n=9, pending="not finished")).verdict == "undecided"
-    assert settled("damage.m <= 0.1", Measured(None, why_not="no arm succeeded")).reason == "no arm succeeded"
+    assert settled("damage.m <= 0.1", number_estimate(small, n=9, pending="not finished")).verdict == "undecided"
+    assert settled("damage.m >= 0.1", number_estimate(small, n=9, pending="not finished")).verdict == "undecided"
+    assert settled("damage.m <= 0.1", GateEstimate(None, why_not="no arm succeeded")).reason == "no arm succeeded"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from advrisk.assess.indicators.assessment import assess_indicators
-from advrisk.assess.indicators.robustness import robustness
+from advrisk.assess.indicators.assessment import assess_indicators, robustness
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
 from advrisk.risk.indicators import MissingArmsError, RiskTensor, Scenario, indicator_tree, risk

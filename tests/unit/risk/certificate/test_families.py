@@ -7,11 +7,7 @@ import pytest
 
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import plain_fields
-from advrisk.risk.certificate import certified_sizes, fixed_sequence, holm, largest_p
-
-
-def test_a_list_has_the_largest_p() -> None:
-    assert largest_p([0.01, 0.2, 0.1]) == 0.2
+from advrisk.risk.certificate import certified_sizes, fixed_sequence, holm
 
 
 def test_a_sequence_stops_at_the_first_failure_and_skips_none() -> None:

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from advrisk.core.errors import RiskError
 from advrisk.risk.detection import chance_auroc, chance_fpr, detection_performance, worst_case_scores
-from advrisk.risk.detection.measure import average, measures
+from advrisk.risk.detection.arm_sets import arm_set_rates, average
 from advrisk.risk.detection.performance import auroc_difference, auroc_estimate, deletion_error
 from advrisk.risk.detection.resampling import Ranked, drawn, resampled_rates
 from advrisk.risk.detection.roc import chance_roc, exact_roc
@@ -129,14 +129,14 @@ def deleted_by_hand(clean: np.ndarray, attacked: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("ties", [False, True])
 def test_deletions_are_those_of_whole_samples(ties: bool) -> None:
     clean, attacked = scores(7, 25, ties=ties)
-    found = measures(clean, [attacked], tpr=0.9, level=0.9, resamples=3, rng=rng())[0]
+    found = arm_set_rates(clean, [attacked], tpr=0.9, level=0.9, resamples=3, rng=rng())[0]
     np.testing.assert_allclose(found.deleted[0], deleted_by_hand(clean, attacked), atol=1e-12)
 
 
 def test_clean_scores_from_elsewhere_are_deleted_and_drawn_by_themselves() -> None:
     clean, attacked = scores(8, 25, ties=True)
     attacked = attacked[~np.isnan(attacked)]
-    found = measures(clean, [attacked], tpr=0.9, level=0.9, resamples=400, rng=rng(), paired=False)[0]
+    found = arm_set_rates(clean, [attacked], tpr=0.9, level=0.9, resamples=400, rng=rng(), paired=False)[0]
     by_clean = [pairs_won(np.delete(clean, i), attacked) for i in range(clean.size)]
     by_attacked = [pairs_won(clean, np.delete(attacked, i)) for i in range(attacked.size)]
     np.testing.assert_allclose(found.deleted[0], by_clean, atol=1e-12)
@@ -173,7 +173,7 @@ def test_draws_do_not_depend_on_how_many_fit_into_memory(monkeypatch: pytest.Mon
 def test_an_average_is_measured_deletion_by_deletion_and_draw_by_draw() -> None:
     clean, first = scores(3, ties=False)
     second = scores(4, ties=False)[1]
-    parts = measures(clean, [first, second], tpr=0.9, level=0.95, resamples=50, rng=rng())
+    parts = arm_set_rates(clean, [first, second], tpr=0.9, level=0.95, resamples=50, rng=rng())
     both = average(parts)
     assert both.auroc == pytest.approx((parts[0].auroc + parts[1].auroc) / 2)
     by_hand = (deleted_by_hand(clean, first) + deleted_by_hand(clean, second)) / 2
@@ -189,7 +189,7 @@ def test_a_perfect_average_is_as_wide_as_the_average_of_its_parts() -> None:
     """All parts are 1. With m pairs each, P(all are 1) <= min a_g^m_g, and the least mean a with that is this one."""
     clean = rng().random(40)
     attacked = [np.where(np.arange(40) < n, 2.0, np.nan) for n in (5, 20)]
-    parts = measures(clean, attacked, tpr=0.9, level=0.95, resamples=5, rng=rng())
+    parts = arm_set_rates(clean, attacked, tpr=0.9, level=0.95, resamples=5, rng=rng())
     low = auroc_estimate(average(parts), 0.95).low
     assert low == pytest.approx(np.mean([0.025 ** (1 / 5), 0.025 ** (1 / 20)]))
 
@@ -198,7 +198,7 @@ def test_a_part_of_two_samples_does_not_make_an_average_worthless() -> None:
     draw = rng(5)
     clean, much = draw.normal(size=500), draw.normal(2, size=500)
     few = np.where(np.arange(500) < 2, much, np.nan)
-    parts = measures(clean, [much, much, much, few], tpr=0.9, level=0.95, resamples=5, rng=draw)
+    parts = arm_set_rates(clean, [much, much, much, few], tpr=0.9, level=0.95, resamples=5, rng=draw)
     found = auroc_estimate(average(parts), 0.95)
     lows, highs = zip(*((one.low, one.high) for one in (auroc_estimate(part, 0.95) for part in parts)), strict=True)
     assert np.mean(lows) <= found.low
@@ -219,7 +219,7 @@ def test_the_jackknife_is_that_of_the_textbook() -> None:
 def test_a_difference_is_paired() -> None:
     clean, attacked = scores(3, 2000, ties=False)
     noisy = attacked + rng(1).normal(0, 0.01, attacked.size)
-    same, other = measures(clean, [attacked, noisy], tpr=0.9, level=0.95, resamples=5, rng=rng())
+    same, other = arm_set_rates(clean, [attacked, noisy], tpr=0.9, level=0.95, resamples=5, rng=rng())
     found = auroc_difference(same, other, 0.95)
     assert found.low < 0 < found.high
     assert found.high - found.low < 0.3 * (auroc_estimate(same, 0.95).high - auroc_estimate(same, 0.95).low)
@@ -233,7 +233,7 @@ def broken_in(n_broken: int, seed: int, *, n: int = 80) -> np.ndarray:
 
 def test_a_difference_is_known_no_better_than_the_one_that_broke_fewer_samples() -> None:
     clean, many, few = rng().normal(size=80), broken_in(60, 1), broken_in(9, 2)
-    parts = measures(clean, [many, few], tpr=0.9, level=0.95, resamples=5, rng=rng())
+    parts = arm_set_rates(clean, [many, few], tpr=0.9, level=0.95, resamples=5, rng=rng())
     gap = deleted_by_hand(clean, many) - deleted_by_hand(clean, few)
     error = np.sqrt(79 / 80 * ((gap - gap.mean()) ** 2).sum())
     half = student.ppf(0.975, 9 - 1) * max(error, 1 / 9)
@@ -247,7 +247,7 @@ def test_a_difference_is_known_no_better_than_the_one_that_broke_fewer_samples()
 def test_the_difference_of_two_perfect_records_rests_on_the_pairs_of_the_smaller() -> None:
     clean = rng().random(80)
     perfect = [np.where(np.arange(80) < n, 2.0, np.nan) for n in (60, 9)]
-    parts = measures(clean, perfect, tpr=0.9, level=0.95, resamples=5, rng=rng())
+    parts = arm_set_rates(clean, perfect, tpr=0.9, level=0.95, resamples=5, rng=rng())
     for a, b in (parts, parts[::-1]):
         found = auroc_difference(a, b, 0.95)
         assert (found.value, found.high) == (0, pytest.approx(1 - 0.025 ** (1 / 9)))

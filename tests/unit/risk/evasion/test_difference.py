@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from advrisk.assess.damage.differences import difference_warning
+from advrisk.assess.damage.answers import difference_warning
 from advrisk.core.errors import RiskError
 from advrisk.risk.evasion import differs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from advrisk.core.errors import RiskError
-from advrisk.risk.survival.concordance import concordance, counts_before
+from advrisk.risk.survival.prediction import concordance, counts_before
 
 
 def all_pairs(t: np.ndarray, predicted: np.ndarray, e: np.ndarray) -> float:

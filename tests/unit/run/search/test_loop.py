@@ -13,7 +13,7 @@ from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.document import certificate_document
 from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.verification import verify_document
-from advrisk.assess.search.sections import search_words
+from advrisk.assess.search.question import search_words
 from advrisk.assess.status import run_status
 from advrisk.core.errors import LedgerError, StudyError
 from advrisk.ledger import Ledger
@@ -22,7 +22,7 @@ from advrisk.ledger.history import remove
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
-from advrisk.run.search.tally import Tally, can_still_win
+from advrisk.run.search.loop import Tally, can_still_win
 from advrisk.study import study_from
 
 from .conftest import Hill, reach
