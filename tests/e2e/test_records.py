@@ -301,7 +301,7 @@ class TestTables:
             assert number("risk", model, "town.misclassified") == risks.of("town").of(model).risk
             tested = certified.of(model).of("linf", 0.2).certificate
             assert tested is not None
-            assert number("calibration_broken", model, "linf", 0.2) == tested.worst.risk
+            assert number("calibration_broken_by_worst", model, "linf", 0.2) == tested.worst.risk
             assert number("survival", model, "forward") == lasting.of(model).mean
 
     def test_a_run_that_holds_little(self, little: Run, tmp_path: Path) -> None:

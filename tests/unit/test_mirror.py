@@ -15,8 +15,9 @@ ELSEWHERE = {
     "api/certificates.py": "e2e/test_certificates.py",
     "api/comparing.py": "unit/assess/compare/test_compare.py",
     "api/evasion.py": "e2e/test_evasion.py",
+    "api/evidence/files.py": "unit/api/evidence/test_pack.py",
     "api/paired.py": "unit/assess/compare/test_compare.py",
-    "api/parts.py": "unit/cli/test_tables.py",
+    "api/parts.py": "unit/cli/test_parts.py",
     "api/reporting.py": "e2e/test_records.py",
     "api/run.py": "e2e/test_python_api.py",
     "api/schema.py": "e2e/test_command_line.py",
@@ -28,12 +29,15 @@ ELSEWHERE = {
     "assess/damage/sizes.py": "unit/assess/damage/test_assessment.py",
     "assess/detection/reading.py": "unit/assess/detection/test_assessment.py",
     "assess/detection/rows.py": "e2e/test_records.py",
+    "assess/indicators/branches.py": "unit/assess/indicators/test_sections.py",
     "assess/survival/law.py": "unit/assess/survival/test_survival_assessment.py",
     "assess/survival/models.py": "unit/assess/survival/test_survival_assessment.py",
     "assess/survival/paper.py": "unit/assess/survival/test_sections.py",
     "assess/survival/rows.py": "e2e/test_records.py",
     "assess/survival/tables.py": "unit/assess/survival/test_sections.py",
     "cli/show/generated.py": "e2e/test_sixth_assessment.py",
+    "ledger/exchange/outcome_file.py": "unit/ledger/exchange/test_importing.py",
+    "ledger/maintenance/reconciling.py": "e2e/test_care_elsewhere.py",
     "ledger/sync/copies.py": "e2e/test_object_storage.py",
     "ledger/sync/lease.py": "e2e/test_object_storage.py",
     "ledger/sync/pull.py": "e2e/test_object_storage.py",
@@ -41,11 +45,27 @@ ELSEWHERE = {
     "report/evidence/index.py": "unit/api/evidence/test_pack.py",
     "report/evidence/numbers.py": "e2e/test_evidence.py",
     "report/evidence/page.py": "unit/api/evidence/test_pack.py",
+    "report/html.py": "e2e/test_records.py",
+    "report/records.py": "e2e/test_records.py",
+    "risk/decision.py": "unit/risk/test_decision.py",
     "run/checks/accuracy.py": "unit/run/checks/test_accuracy.py",
     "run/checks/gate.py": "e2e/test_targets.py",
     "run/checks/miswiring.py": "unit/run/checks/test_accuracy.py",
     "run/checks/survival.py": "e2e/test_survival.py",
+    "run/detectors/fitting.py": "unit/run/detectors/test_fitting.py",
+    "run/identity/comparing.py": "unit/run/identity/test_resumed.py",
+    "run/identity/deployed.py": "unit/cli/test_replaying.py",
+    "run/identity/recorded.py": "unit/run/identity/test_resumed.py",
+    "run/interim.py": "e2e/test_targets.py",
+    "run/measuring.py": "unit/run/test_measuring.py",
+    "run/preparation.py": "unit/run/test_campaign.py",
+    "run/redrawing.py": "unit/run/test_judge.py",
+    "run/replay/choosing.py": "unit/run/replay/test_replaying.py",
+    "run/replay/comparing.py": "unit/run/replay/test_replaying.py",
     "run/training/loop.py": "unit/run/training/test_models.py",
+    "testing/conformance.py": "conformance/test_attacks.py",
+    "testing/defences.py": "conformance/test_defences.py",
+    "testing/detectors.py": "conformance/test_detectors.py",
 }
 
 
@@ -63,8 +83,15 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            within = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {whole if is_module(whole) else node.module for whole in within.values()}
     return names
+
+
+def is_module(name: str) -> bool:
+    """A module of the source, and no name that its package exports."""
+    path = SOURCE.parent.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 @pytest.fixture(scope="module")

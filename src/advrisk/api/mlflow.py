@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from advrisk.api.certificates import FOLDER
+from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import NamedEstimate
 from advrisk.ledger.layout import STUDY_FILE
@@ -26,7 +27,7 @@ from advrisk.report.records import findings_record, write_json
 if TYPE_CHECKING:
     from advrisk.api.run import Run
 
-_KEY = 240  # characters of a name: MLflow takes 250, and `.high` is still to come
+_KEY = 230  # characters of a name: MLflow takes 250, and digits and `.high` are still to come
 _VALUE = 500  # characters of a parameter or tag that every version of MLflow takes
 _BATCH = 500  # metrics that are sent at once
 _NEEDED = "logging to MLflow needs more packages: pip install 'advrisk[mlflow]'"
@@ -64,7 +65,8 @@ def log_run(run: "Run", experiment: str | None, tracking_uri: str | None, *, run
 def metrics(numbers: Iterable[NamedEstimate]) -> dict[str, float]:
     """Every estimate as three numbers: `damage.plain`, `damage.plain.low`, `damage.plain.high`.
 
-    An end that is infinite is left out. Letters that MLflow does not take become `_`, and a long name is cut.
+    An end that is infinite is left out. A name that MLflow does not take, or that ends as the end of an interval does,
+    is changed and ends in a few digits that tell it from others.
     """
     values = {}
     for one in numbers:
@@ -80,8 +82,10 @@ def metrics(numbers: Iterable[NamedEstimate]) -> dict[str, float]:
 
 
 def _key(name: str) -> str:
-    """A name that MLflow takes."""
-    return _STRANGE.sub("_", name)[:_KEY]
+    """A name that MLflow takes; different names stay different."""
+    key = _STRANGE.sub("_", name)[:_KEY]
+    is_own = key == name and not name.casefold().endswith((".low", ".high"))
+    return key if is_own else f"{key}-{digest(name)[:8]}"
 
 
 def _log(client: Any, run_id: str, run: "Run", found: Findings, record: Mapping[str, Any]) -> None:

@@ -282,10 +282,10 @@ def quiet_connection(memory_mb: int = _MEMORY_MB, *, n_segments: int = 0) -> "Du
     refuse_little_memory()
     few = _FILES_AT_ONCE * n_segments + _OTHER_FILES > resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     # From the beginning: threads that are taken away later may still be opening files. Since 2.0 others read ahead.
-    threads = {"threads": "1"} if few else {}
+    config: dict[str, str | bool | int | float | list[str]] = {"threads": 1} if few else {}
     if few and int(duckdb.__version__.split(".")[0]) >= 2:
-        threads["async_threads"] = "0"
-    connection = duckdb.connect(config={**threads})
+        config["async_threads"] = 0
+    connection = duckdb.connect(config=config)
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")  # a name in SQL means a table, never a variable
     connection.execute(f"SET memory_limit = '{memory_mb}MB'")

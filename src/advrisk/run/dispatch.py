@@ -83,7 +83,8 @@ class Dispatcher:
                 continue
             self._writer.add(result.tables)
             on_result(result)
-            self.report(self.progress.after(result, time.monotonic() - self._began))
+            elapsed_s, n_workers = time.monotonic() - self._began, self._executor.n_workers
+            self.report(self.progress.after(result, elapsed_s, n_workers))
 
     def dispatch_more(
         self, cells: Collection[Cell], *, phase: str, on_result: Callable[[CellResult], None] = lambda _: None

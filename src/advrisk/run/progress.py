@@ -25,7 +25,8 @@ class Progress:
     n_errors: int = 0
     n_passes: int = 0
     elapsed_s: float = 0.0
-    first_s: float = 0.0  # until the first cell was done: workers start, and load their models
+    cells_s: float = 0.0  # that the cells done took, in all workers together; starting these is no part of it
+    n_workers: int = 1
     n_to_measure: int = 0
     n_measured: int = 0
     n_unmeasured: int = 0
@@ -48,7 +49,7 @@ class Progress:
         """Seconds to go, if the cells to come are like those done; None while too few are done to say."""
         if self.n_done < max(_LEAST_CELLS, _LEAST_SHARE * self.n_cells):
             return None
-        return (self.n_cells - self.n_done) * (self.elapsed_s - self.first_s) / (self.n_done - 1)
+        return (self.n_cells - self.n_done) * self.cells_s / self.n_done / self.n_workers
 
     def with_work(self, n_cells: int, n_skipped: int, phase: str) -> "Progress":
         """More cells to run, and more that are finished already."""
@@ -61,7 +62,7 @@ class Progress:
         n_unmeasured, first = self.n_unmeasured + bool(trouble), self.trouble or trouble
         return replace(self, n_measured=self.n_measured + 1, n_unmeasured=n_unmeasured, trouble=first)
 
-    def after(self, result: CellResult, elapsed_s: float) -> "Progress":
+    def after(self, result: CellResult, elapsed_s: float, n_workers: int = 1) -> "Progress":
         return replace(
             self,
             n_done=self.n_done + 1,
@@ -69,5 +70,6 @@ class Progress:
             n_errors=self.n_errors + result.n_errors,
             n_passes=self.n_passes + result.n_passes,
             elapsed_s=elapsed_s,
-            first_s=self.first_s or elapsed_s,
+            cells_s=self.cells_s + result.wall_s,
+            n_workers=n_workers,
         )

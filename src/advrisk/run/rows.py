@@ -32,6 +32,7 @@ class CellResult:
     n_rows: int
     n_errors: int
     n_passes: int = 0
+    wall_s: float = 0.0
     messages: tuple[str, ...] = field(default=())
 
 
@@ -88,6 +89,7 @@ def judged_result(
         n_rows=len(answered),
         n_errors=int((~answered).sum()),
         n_passes=passes + int(verdict.n_judge.sum()),
+        wall_s=wall_s,
         messages=tuple(sorted(set(verdict.message) - {""})),
     )
 

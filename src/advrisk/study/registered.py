@@ -45,7 +45,7 @@ _OF_RUN = {
 _OF_DAMAGE = {
     "damage": Quantity("probability that an attack does damage", "share", compared=True, bound=True),
     "broken": Quantity(
-        "share of samples broken within a size",
+        "share of samples broken within a size, those that are incorrect clean included",
         "share",
         label="attack success rate",
         size="needed",
@@ -53,7 +53,7 @@ _OF_DAMAGE = {
         bound=True,
     ),
     "robust_accuracy": Quantity(
-        "share of samples that stay right within a size",
+        "share of samples that are correct clean and not broken within a size",
         "share",
         label="robust accuracy",
         size="needed",
@@ -110,10 +110,10 @@ _OF_CERTIFICATE = {
 CERTIFIED = tuple(_OF_CERTIFICATE)
 # Shares of the samples that certificates are decided on: the bounds above hold for what is not seen, too.
 _OF_CALIBRATION = {
-    "calibration_error": _reported("clean error on the samples to calibrate"),
+    "calibration_error": _reported("clean error on the calibration samples"),
     "calibration_wrong": _reported("calibration samples wrong in the end"),
-    "calibration_broken": _reported("calibration samples broken by the worst attack"),
-    "calibration_broken_by_any": _reported("calibration samples broken by any attack"),
+    "calibration_broken_by_worst": _reported("calibration samples broken by the worst attack"),
+    "calibration_broken": _reported("calibration samples broken by any attack"),
 }
 
 BUILT_IN: Mapping[str, AssessmentTraits] = {

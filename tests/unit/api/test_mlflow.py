@@ -32,6 +32,17 @@ def test_an_estimate_is_three_numbers_and_an_infinite_end_none() -> None:
     }
 
 
-def test_strange_letters_are_replaced_and_long_names_cut() -> None:
-    assert list(metrics([NamedEstimate("risk", "a,b", HALF)])) == ["risk.a_b", "risk.a_b.low", "risk.a_b.high"]
-    assert max(map(len, metrics([NamedEstimate("risk", "a" * 300, HALF)]))) == 245
+@given(st.lists(st.text(min_size=1, max_size=20), unique=True, max_size=4))
+def test_no_number_is_lost(models: list[str]) -> None:
+    found = metrics([NamedEstimate("damage", name, HALF) for name in models])
+    assert sorted(found.values()) == sorted([0.5, 0.25, 0.75] * len(models))
+
+
+def test_changed_and_cut_names_still_differ() -> None:
+    comma, equals = (next(iter(metrics([NamedEstimate("risk", name, HALF)]))) for name in ("a,b", "a=b"))
+    assert comma.startswith("risk.a_b-")
+    assert comma != equals
+    long = metrics([NamedEstimate("risk", "a" * n, HALF) for n in (300, 301)])
+    assert len(long) == 6
+    assert max(map(len, long)) <= 250
+    assert "damage.a.low-" in " ".join(metrics([NamedEstimate("damage", "a.low", HALF)])), "no end of an interval"

@@ -96,7 +96,7 @@ def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
         for one in model.lists:
             if one.certificate is not None:
                 own = one.certificate
-                tested = {"wrong": own.wrong, "broken": own.worst, "broken_by_any": own.union}
+                tested = {"wrong": own.wrong, "broken_by_worst": own.worst, "broken": own.union}
                 for name, test in tested.items():
                     if test is not None:
                         note = f"{one.verdict}; {terms}" if name == "broken" else terms

@@ -30,10 +30,10 @@ BAD: Mapping[str, _End] = {
     "auroc": LOW,
     "survival": LOW,
     "calibration_wrong": HIGH,
-    "calibration_broken": HIGH,
+    "calibration_broken_by_worst": HIGH,
     "unnoticed_by_people": HIGH,
 }
-_WITH_NOTE = ("calibration_wrong", "calibration_broken")  # on which terms
+_WITH_NOTE = ("calibration_wrong", "calibration_broken_by_worst")  # on which terms
 
 _Number = Mapping[str, Any]
 

@@ -157,7 +157,7 @@ TOPICS = (
         "Upper bounds hold for the frozen attacks on samples that nothing else looked at.",
         "nothing is certified; add `assess: {certificate: …}` to the study",
         (
-            *("calibration_error", "calibration_wrong", "calibration_broken", "calibration_broken_by_any"),
+            *("calibration_error", "calibration_wrong", "calibration_broken_by_worst", "calibration_broken"),
             *("certified_wrong", "certified_broken"),
         ),
         certified_sizes,

@@ -64,12 +64,10 @@ class DeployedModel:
         said = f"{self.name} has the digest {self.digest}"
         problems = [] if same else [f"This is not the certified model: {said}, and the certificate {self.certified}."]
         notes, own = list(self.notes), self.on_certified
-        if self.answers is None:
-            pass
-        elif self.answers.differs:
+        if self.answers is not None and self.answers.differs:
             others = f"{counted(len(self.answers.others), 'clean sample')} of {self.answers.n}"
             problems.append(f"{self.name} answers {others} otherwise than the run says; {self.answers.shown}.")
-        elif not same:
+        elif self.answers is not None and not same:
             notes.append(
                 f"Its answers to {counted(self.answers.n, 'clean sample')} of the run are the same but for "
                 "rounding: it may be the certified model in another format or from other code."
