@@ -117,7 +117,7 @@ def test_the_decision_table_fits_the_terminal_and_loses_nothing(width: int) -> N
 
 
 def test_those_who_look_closer_see_distances_and_how_to_read_them() -> None:
-    shown = " ".join(terminal(assessed(**BETTER), 120, details=True).split())
+    shown = " ".join(terminal(assessed(**BETTER), 240, details=True).split())
     assert "minimal adversarial distance" in shown
     assert "Robust accuracy is the share of samples that are correct" in shown
 
