@@ -114,6 +114,31 @@ def test_certify_sign_and_verify(run: Run, call: Call, tmp_path: Path) -> None:
     assert call("verify", "nowhere.json")[0] == 2
 
 
+def test_a_signed_certificate_is_replaced_only_by_a_signed_answer_to_the_same_question(
+    call: Call, tmp_path: Path
+) -> None:
+    """None of several is replaced, where one of them must stay."""
+    call("certify", "--new-key", "key.pem")
+    call("certify", "run", "--sign", "key.pem", "--model", "soft")
+    folder = tmp_path / "run/certificates"
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for words, difference in (
+        ((), "is not signed"),
+        (("--alpha", "0.2"), "is not signed and is about alpha 0.2 instead of 0.1"),
+        (("--sign", "key.pem", "--alpha", "0.2"), "is about alpha 0.2 instead of 0.1"),
+        (("--sign", "key.pem", "--eps", "0.01"), "is about sizes linf 0.01 instead of linf 0.01, linf 0.3"),
+    ):
+        code, said, complaint = call("certify", "run", *words)
+        assert (code, said) == (2, "")
+        assert f"soft.json: is signed, and the new certificate {difference};" in complaint
+        assert "--out FOLDER, or replace the signed one with --replace" in complaint
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert call("certify", "run", "--alpha", "0.2", "--out", "elsewhere")[0] in (1, 4)
+    assert call("certify", "run", "--sign", "key.pem")[0] == 1
+    assert call("certify", "run", "--alpha", "0.2", "--replace")[0] in (1, 4)
+    assert "signature" not in json.loads((folder / "soft.json").read_text())
+
+
 def flip_bits(segment: Path) -> None:
     file = segment / "outcomes.parquet"
     content = bytearray(file.read_bytes())

@@ -37,6 +37,9 @@ def certify(
     new_key: Annotated[
         Path | None, typer.Option("--new-key", metavar="KEY", help="Make a key to sign with, and do nothing else.")
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace signed certificates, whatever the new ones answer.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a certificate of each model, to be signed and shared.
@@ -64,6 +67,7 @@ def certify(
         norm=norm,
         eps=sizes[0] if sizes else None,
         key=sign,
+        replace=replace,
     )
     print_written(written, as_json=as_json)
     if all(one.certified for one in written):
