@@ -133,7 +133,7 @@ def test_a_signed_certificate_is_replaced_only_by_a_signed_answer_to_the_same_qu
         assert f"soft.json: is signed, and the new certificate {difference};" in complaint
         assert "--out FOLDER, or replace the signed one with --replace" in complaint
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
-    assert call("certify", "run", "--alpha", "0.2", "--out", "elsewhere")[0] in (1, 4)
+    assert call("certify", "run", "--alpha", "20 %", "--out", "elsewhere")[0] in (1, 4)
     assert call("certify", "run", "--sign", "key.pem")[0] == 1
     assert call("certify", "run", "--alpha", "0.2", "--replace")[0] in (1, 4)
     assert "signature" not in json.loads((folder / "soft.json").read_text())
@@ -213,8 +213,11 @@ def test_a_run_whose_rows_changed_does_not_give_the_certificate_any_more(run: Ru
     [
         (("certify",), "say which run to certify"),
         (("certify", "run", "--new-key", "k.pem"), "makes a key and certifies nothing"),
-        (("certify", "run", "--alpha", "1"), "alpha must lie between 0 and 1, both excluded, found 1"),
-        (("certify", "run", "--zeta", "0"), "zeta must lie between 0 and 1, both excluded, found 0"),
+        (("certify", "run", "--alpha", "1"), "--alpha: a number between 0 and 1, both excluded, or per cent is needed"),
+        (("certify", "run", "--alpha", "10"), "found '10'; did you mean 10 % (0.1)?"),
+        (("certify", "run", "--zeta", "0"), "--zeta: a number between 0 and 1, both excluded, or per cent is needed"),
+        (("certify", "run", "--zeta", "x %"), "--zeta: a number or a fraction such as 8/255 is needed, found 'x'"),
+        (("show", "certificate", "run", "--alpha", "10"), "found '10'; did you mean 10 % (0.1)?"),
         (("certify", "run", "--zeta", "1e-17"), "zeta must be at least 1e-15, found 1e-17"),
         (("certify", "run", "--model", "plan"), "no certificate of 'plan'; did you mean 'plain'?"),
         (("certify", "run", "--eps", "0.02"), "was not attacked within eps = 0.02; known: 0.01, 0.3"),

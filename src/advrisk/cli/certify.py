@@ -7,17 +7,20 @@ import typer
 
 from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.completion import run_folders
-from advrisk.cli.options import AsJson, OfNorm, sizes_of
+from advrisk.cli.options import AsJson, OfNorm, rate_of, sizes_of
 from advrisk.cli.replaying import Further, OfStudy, ReplaySeed
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.files import regular
 
 OfAlpha = Annotated[
-    float | None, typer.Option("--alpha", help="The risk to certify, between 0 and 1 (default: the study's, or 0.1).")
+    str | None,
+    typer.Option("--alpha", metavar="RATE", help="The risk to certify: 0.1, or 10 % (default: the study's, or 0.1)."),
 ]
 OfZeta = Annotated[
-    float | None,
-    typer.Option("--zeta", help="How often the procedure may certify wrongly (default: the study's, or 0.05)."),
+    str | None,
+    typer.Option(
+        "--zeta", metavar="RATE", help="How often the procedure may certify wrongly (default: the study's, or 0.05)."
+    ),
 ]
 
 
@@ -61,8 +64,8 @@ def certify(
     sizes = sizes_of([eps]) if eps is not None else None
     written = Run.open(folder).certify(
         out,
-        alpha=alpha,
-        zeta=zeta,
+        alpha=rate_of("--alpha", alpha),
+        zeta=rate_of("--zeta", zeta),
         models=model,
         norm=norm,
         eps=sizes[0] if sizes else None,
