@@ -109,7 +109,13 @@ def test_certify_sign_and_verify(run: Run, call: Call, tmp_path: Path) -> None:
     (tmp_path / "forged.json").write_text(json.dumps(content))
     code, said, _ = call("verify", "forged.json", "--json")
     assert (code, json.loads(said)["holds"]) == (1, False)
-    (tmp_path / "forged.json").write_text("{")
+    whole = (tmp_path / "small/plain.json").read_bytes()
+    for cut in (b"", b"{", whole[: len(whole) // 2], whole + b"\xff"):
+        (tmp_path / "cut.json").write_bytes(cut)
+        code, said, complaint = call("verify", "cut.json")
+        assert (code, said) == (2, "")
+        assert "cut.json: is neither a certificate nor an evidence pack" in complaint
+    (tmp_path / "forged.json").write_bytes(whole.replace(b'"version":', b'"version": 0, "version":', 1))
     assert call("verify", "forged.json")[0] == 1
     assert call("verify", "nowhere.json")[0] == 2
 

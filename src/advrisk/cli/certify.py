@@ -1,5 +1,6 @@
 """The verbs `certify` and `verify`: certificates as documents, and whether they hold."""
 
+import json
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -158,7 +159,7 @@ def _verify_certificate(
 
 
 def _refuse_other(path: Path) -> None:
-    """A file that does not even begin as JSON does, or is another kind of JSON, is the user's mistake."""
+    """A file that is no JSON, as one that was cut off, or is another kind of JSON, is the user's mistake."""
     from advrisk.assess.certificate.document import KIND, MAX_BYTES, strict_json
 
     try:
@@ -166,16 +167,18 @@ def _refuse_other(path: Path) -> None:
             content = file.read(MAX_BYTES + 1)
     except OSError:
         return  # said where it is read
+    why = ""
     try:
-        known = content.lstrip()[:1] == b"{" and (
-            len(content) > MAX_BYTES or strict_json(content).get("advrisk") == KIND
-        )
+        found = None if len(content) > MAX_BYTES else strict_json(content)
+        known = isinstance(found, dict) and found.get("advrisk") == KIND
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        known, why = False, " (JSON that is cut off or damaged)" if content.lstrip()[:1] == b"{" else ""
     except (ValueError, RecursionError):
-        known = True  # damaged: it does not hold
+        known = True  # JSON that somebody altered: it does not hold
     if not known:
         raise RunError(
-            f"{path}: is neither a certificate nor an evidence pack; `advrisk certify RUN` and `advrisk evidence RUN` "
-            "write them"
+            f"{path}: is neither a certificate nor an evidence pack{why}; `advrisk certify RUN` and "
+            "`advrisk evidence RUN` write them"
         )
 
 
