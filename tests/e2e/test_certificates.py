@@ -228,6 +228,17 @@ def test_a_run_whose_rows_changed_does_not_give_the_certificate_any_more(run: Ru
         (("certify", "run", "--model", "plan"), "no certificate of 'plan'; did you mean 'plain'?"),
         (("certify", "run", "--eps", "0.02"), "was not attacked within eps = 0.02; known: 0.01, 0.3"),
         (("certify", "run", "--norm", "l2"), "was not attacked in l2"),
+        (
+            ("certify", "run", "--norm", "l7"),
+            "Invalid value for '--norm': 'l7' is not one of 'l0', 'l1', 'l2', 'linf'.",
+        ),
+        (("certify", "run", "--out", "run/study.yaml"), "run/study.yaml is a file, and a folder is needed; choose"),
+        (("export", "run", "x.jpg"), "must end in .csv or .parquet for a table, .npz for inputs, .nc for the risk"),
+        (
+            ("ledger", "sql", "run", "FROM nothing"),
+            "no table called 'nothing'; known: arms, cells, evaluated, measures",
+        ),
+        (("ledger", "sql", "run", "FROM outcome"), "no table called 'outcome'; did you mean 'outcomes'?"),
         (("certify", "run", "--sign", "no.pem"), "no.pem: the key cannot be read"),
         (("show", "certificate", "run", "--tpr", "0.9"), "No such option: --tpr"),
         (("show", "damage", "run", "--alpha", "0.9"), "No such option: --alpha"),

@@ -71,8 +71,19 @@ def write_whole(target: Path, text: str, what: str = "") -> Path:
         with whole_file(target) as file:
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise RunError(f"{target}: {f'{what} ' if what else ''}cannot be written: {error.strerror}") from None
+        reason = file_in_the_way(target.parent) or error.strerror
+        raise RunError(f"{target}: {f'{what} ' if what else ''}cannot be written: {reason}") from None
     return target
+
+
+def file_in_the_way(folder: Path) -> str:
+    """What stands where a folder is to be, and what to do; empty where nothing does."""
+    for path in (folder, *folder.parents):
+        if path.is_dir():
+            return ""
+        if path.exists():
+            return f"{path} is a file, and a folder is needed; choose another name, or move the file"
+    return ""
 
 
 def read_json(path: Path) -> Any:
