@@ -109,9 +109,40 @@ def test_certify_sign_and_verify(run: Run, call: Call, tmp_path: Path) -> None:
     (tmp_path / "forged.json").write_text(json.dumps(content))
     code, said, _ = call("verify", "forged.json", "--json")
     assert (code, json.loads(said)["holds"]) == (1, False)
-    (tmp_path / "forged.json").write_text("{")
+    whole = (tmp_path / "small/plain.json").read_bytes()
+    for cut in (b"", b"{", whole[: len(whole) // 2], whole + b"\xff"):
+        (tmp_path / "cut.json").write_bytes(cut)
+        code, said, complaint = call("verify", "cut.json")
+        assert (code, said) == (2, "")
+        assert "cut.json: is neither a certificate nor an evidence pack" in complaint
+    (tmp_path / "forged.json").write_bytes(whole.replace(b'"version":', b'"version": 0, "version":', 1))
     assert call("verify", "forged.json")[0] == 1
     assert call("verify", "nowhere.json")[0] == 2
+
+
+def test_a_signed_certificate_is_replaced_only_by_a_signed_answer_to_the_same_question(
+    call: Call, tmp_path: Path
+) -> None:
+    """None of several is replaced, where one of them must stay."""
+    call("certify", "--new-key", "key.pem")
+    call("certify", "run", "--sign", "key.pem", "--model", "soft")
+    folder = tmp_path / "run/certificates"
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for words, difference in (
+        ((), "is not signed"),
+        (("--alpha", "0.2"), "is not signed and is about alpha 0.2 instead of 0.1"),
+        (("--sign", "key.pem", "--alpha", "0.2"), "is about alpha 0.2 instead of 0.1"),
+        (("--sign", "key.pem", "--eps", "0.01"), "is about sizes linf 0.01 instead of linf 0.01, linf 0.3"),
+    ):
+        code, said, complaint = call("certify", "run", *words)
+        assert (code, said) == (2, "")
+        assert f"soft.json: is signed, and the new certificate {difference};" in complaint
+        assert "--out FOLDER, or replace the signed one with --replace" in complaint
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert call("certify", "run", "--alpha", "20 %", "--out", "elsewhere")[0] in (1, 4)
+    assert call("certify", "run", "--sign", "key.pem")[0] == 1
+    assert call("certify", "run", "--alpha", "0.2", "--replace")[0] in (1, 4)
+    assert "signature" not in json.loads((folder / "soft.json").read_text())
 
 
 def flip_bits(segment: Path) -> None:
@@ -188,12 +219,26 @@ def test_a_run_whose_rows_changed_does_not_give_the_certificate_any_more(run: Ru
     [
         (("certify",), "say which run to certify"),
         (("certify", "run", "--new-key", "k.pem"), "makes a key and certifies nothing"),
-        (("certify", "run", "--alpha", "1"), "alpha must lie between 0 and 1, both excluded, found 1"),
-        (("certify", "run", "--zeta", "0"), "zeta must lie between 0 and 1, both excluded, found 0"),
+        (("certify", "run", "--alpha", "1"), "--alpha: a number between 0 and 1, both excluded, or per cent is needed"),
+        (("certify", "run", "--alpha", "10"), "found '10'; did you mean 10 % (0.1)?"),
+        (("certify", "run", "--zeta", "0"), "--zeta: a number between 0 and 1, both excluded, or per cent is needed"),
+        (("certify", "run", "--zeta", "x %"), "--zeta: a number or a fraction such as 8/255 is needed, found 'x'"),
+        (("show", "certificate", "run", "--alpha", "10"), "found '10'; did you mean 10 % (0.1)?"),
         (("certify", "run", "--zeta", "1e-17"), "zeta must be at least 1e-15, found 1e-17"),
         (("certify", "run", "--model", "plan"), "no certificate of 'plan'; did you mean 'plain'?"),
         (("certify", "run", "--eps", "0.02"), "was not attacked within eps = 0.02; known: 0.01, 0.3"),
         (("certify", "run", "--norm", "l2"), "was not attacked in l2"),
+        (
+            ("certify", "run", "--norm", "l7"),
+            "Invalid value for '--norm': 'l7' is not one of 'l0', 'l1', 'l2', 'linf'.",
+        ),
+        (("certify", "run", "--out", "run/study.yaml"), "run/study.yaml is a file, and a folder is needed; choose"),
+        (("export", "run", "x.jpg"), "must end in .csv or .parquet for a table, .npz for inputs, .nc for the risk"),
+        (
+            ("ledger", "sql", "run", "FROM nothing"),
+            "no table called 'nothing'; known: arms, cells, evaluated, measures",
+        ),
+        (("ledger", "sql", "run", "FROM outcome"), "no table called 'outcome'; did you mean 'outcomes'?"),
         (("certify", "run", "--sign", "no.pem"), "no.pem: the key cannot be read"),
         (("show", "certificate", "run", "--tpr", "0.9"), "No such option: --tpr"),
         (("show", "damage", "run", "--alpha", "0.9"), "No such option: --alpha"),

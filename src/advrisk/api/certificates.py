@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any, get_args
 
 from advrisk.assess.certificate.assessment import too_small
-from advrisk.assess.certificate.document import Order, certificate_document, parsed
+from advrisk.assess.certificate.document import CertificateDocument, Order, certificate_document, parsed, read_document
 from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
-from advrisk.assess.certificate.signature import read_private_key, signed
+from advrisk.assess.certificate.signature import SIGNATURE, read_private_key, signed
 from advrisk.assess.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
 from advrisk.core.clock import time_of_making
-from advrisk.core.errors import AdvriskError, LedgerError, RiskError
+from advrisk.core.errors import AdvriskError, LedgerError, RiskError, RunError
 from advrisk.core.files import write_whole
 from advrisk.core.names import did_you_mean
+from advrisk.core.numbers import size_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import asked_question
 from advrisk.plan import (
@@ -84,8 +85,12 @@ def write_certificates(
     eps: float | None,
     out: Path,
     key: Path | None,
+    replace: bool = False,
 ) -> list[WrittenCertificate]:
-    """A document and a page for each model, or for those named."""
+    """A document and a page for each model, or for those named.
+
+    A signed document stays, unless the new one is signed and answers the same question, or `replace` is set.
+    """
     if key is not None:
         read_private_key(key)  # before anything is written
     found = assess_run(ledger, study, given)
@@ -99,10 +104,51 @@ def write_certificates(
         model.model: _content(ledger, found, model, lists[model.model], name=name, made=made) for model in chosen
     }
     names = _file_names(list(contents))
+    if not replace:
+        for model, content in contents.items():  # before anything is written
+            _refuse_to_replace(out / f"{names[model]}.json", content, sign=key is not None)
     return [
         _written(model, signed(content, key) if key else content, out / names[model])
         for model, content in contents.items()
     ]
+
+
+def _refuse_to_replace(target: Path, content: Mapping[str, Any], *, sign: bool) -> None:
+    """Refuse where a signed certificate would give way to an unsigned one, or to the answer to another question."""
+    if not target.exists():
+        return
+    try:
+        earlier = read_document(target)
+    except RiskError:  # damaged, so there is nothing to lose
+        return
+    if earlier.get(SIGNATURE) is None:
+        return
+    if differences := [*([] if sign else ["is not signed"]), *_other_terms(earlier, content)]:
+        raise RunError(
+            f"{target}: is signed, and the new certificate {' and '.join(differences)}; write it to another folder "
+            "with --out FOLDER, or replace the signed one with --replace (in Python: out, replace=True)"
+        )
+
+
+def _other_terms(earlier: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
+    """In what the question of a certificate differs from that of an earlier one."""
+    try:
+        then = _terms(parsed(earlier))
+    except RiskError as error:
+        return [f"cannot be compared with it ({error})"]
+    return [
+        f"is about {name} {now} instead of {then[name]}"
+        for name, now in _terms(parsed(content)).items()
+        if now != then[name]
+    ]
+
+
+def _terms(document: CertificateDocument) -> dict[str, Any]:
+    """What a certificate answers: the model, the terms of its claim, and the sizes that it is about."""
+    claim = document.claim
+    sizes = ", ".join(f"{one.norm} {size_text(one.eps)}" for one in document.lists)
+    terms = {"alpha": claim.alpha, "zeta": claim.zeta, "method": claim.method, "sizes": sizes}
+    return {"model": document.model.name, **terms}
 
 
 def claimed_lists(model: ModelCertificates, norm: str | None, eps: float | None) -> list[ListCertificate]:

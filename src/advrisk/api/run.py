@@ -343,11 +343,13 @@ class Run:
         norm: Norm | None = None,
         eps: float | None = None,
         key: str | Path | None = None,
+        replace: bool = False,
     ) -> list[WrittenCertificate]:
         """Write a certificate of each model, for people (HTML) and for machines (JSON), certified or not.
 
         Into `certificates` of the run's folder, unless `out` is given. `norm` and `eps` say what to make claims about:
-        that norm, and sizes up to that eps. `key` is the file of a private key to sign with.
+        that norm, and sizes up to that eps. `key` is the file of a private key to sign with. A signed certificate is
+        not replaced by one that is unsigned or answers another question, unless `replace` is set.
         """
         if self.url and out is None:
             raise LedgerError(f"{self.url}: certificates cannot be written there; say into which folder (`out`)")
@@ -363,6 +365,7 @@ class Run:
             eps=eps,
             out=output_folder(out, "certificates") if out else self.folder / FOLDER,
             key=Path(key) if key else None,
+            replace=replace,
         )
 
     def failures(

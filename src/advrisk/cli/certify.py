@@ -1,5 +1,6 @@
 """The verbs `certify` and `verify`: certificates as documents, and whether they hold."""
 
+import json
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -7,17 +8,20 @@ import typer
 
 from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.completion import run_folders
-from advrisk.cli.options import AsJson, OfNorm, sizes_of
+from advrisk.cli.options import AsJson, OfNorm, rate_of, sizes_of
 from advrisk.cli.replaying import Further, OfStudy, ReplaySeed
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.files import regular
 
 OfAlpha = Annotated[
-    float | None, typer.Option("--alpha", help="The risk to certify, between 0 and 1 (default: the study's, or 0.1).")
+    str | None,
+    typer.Option("--alpha", metavar="RATE", help="The risk to certify: 0.1, or 10 % (default: the study's, or 0.1)."),
 ]
 OfZeta = Annotated[
-    float | None,
-    typer.Option("--zeta", help="How often the procedure may certify wrongly (default: the study's, or 0.05)."),
+    str | None,
+    typer.Option(
+        "--zeta", metavar="RATE", help="How often the procedure may certify wrongly (default: the study's, or 0.05)."
+    ),
 ]
 
 
@@ -37,6 +41,9 @@ def certify(
     new_key: Annotated[
         Path | None, typer.Option("--new-key", metavar="KEY", help="Make a key to sign with, and do nothing else.")
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace signed certificates, whatever the new ones answer.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a certificate of each model, to be signed and shared.
@@ -58,12 +65,13 @@ def certify(
     sizes = sizes_of([eps]) if eps is not None else None
     written = Run.open(folder).certify(
         out,
-        alpha=alpha,
-        zeta=zeta,
+        alpha=rate_of("--alpha", alpha),
+        zeta=rate_of("--zeta", zeta),
         models=model,
         norm=norm,
         eps=sizes[0] if sizes else None,
         key=sign,
+        replace=replace,
     )
     print_written(written, as_json=as_json)
     if all(one.certified for one in written):
@@ -151,7 +159,7 @@ def _verify_certificate(
 
 
 def _refuse_other(path: Path) -> None:
-    """A file that does not even begin as JSON does, or is another kind of JSON, is the user's mistake."""
+    """A file that is no JSON, as one that was cut off, or is another kind of JSON, is the user's mistake."""
     from advrisk.assess.certificate.document import KIND, MAX_BYTES, strict_json
 
     try:
@@ -159,16 +167,18 @@ def _refuse_other(path: Path) -> None:
             content = file.read(MAX_BYTES + 1)
     except OSError:
         return  # said where it is read
+    why = ""
     try:
-        known = content.lstrip()[:1] == b"{" and (
-            len(content) > MAX_BYTES or strict_json(content).get("advrisk") == KIND
-        )
+        found = None if len(content) > MAX_BYTES else strict_json(content)
+        known = isinstance(found, dict) and found.get("advrisk") == KIND
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        known, why = False, " (JSON that is cut off or damaged)" if content.lstrip()[:1] == b"{" else ""
     except (ValueError, RecursionError):
-        known = True  # damaged: it does not hold
+        known = True  # JSON that somebody altered: it does not hold
     if not known:
         raise RunError(
-            f"{path}: is neither a certificate nor an evidence pack; `advrisk certify RUN` and `advrisk evidence RUN` "
-            "write them"
+            f"{path}: is neither a certificate nor an evidence pack{why}; `advrisk certify RUN` and "
+            "`advrisk evidence RUN` write them"
         )
 
 

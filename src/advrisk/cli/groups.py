@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from typer import BadParameter
 from typer.core import TyperGroup
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -38,6 +39,14 @@ class SectionedGroup(TyperGroup):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a complaint about an option's value begins with what was found."""
+        try:
+            return super().invoke(ctx)
+        except BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's, which typer passes on
+            raise
 
     def _by_section(self) -> Iterator[tuple[str, list[str]]]:
         known = self.known_commands()

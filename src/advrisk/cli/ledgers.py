@@ -106,6 +106,10 @@ def export(
         elif path.suffix == ".npz":
             n = export_inputs(ledger.path.parent, ledger, path, model=model, arm=arm)
             said = f"{n} inputs written to {target}"
+        elif path.suffix not in (".csv", ".parquet"):
+            raise StudyError(
+                f"{target}: the name must end in .csv or .parquet for a table, .npz for inputs, .nc for the risk tensor"
+            )
         else:
             said = f"{export_table(ledger, table, path)} rows written to {target}"
     if table != _TENSOR and not target.endswith(".nc"):  # which is of the samples that count

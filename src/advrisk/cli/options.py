@@ -10,7 +10,7 @@ import typer
 
 from advrisk.cli.completion import run_folders
 from advrisk.core.errors import StudyError
-from advrisk.core.numbers import parse_number
+from advrisk.core.numbers import parse_number, parse_rate
 from advrisk.core.traits import Norm
 
 if TYPE_CHECKING:
@@ -136,6 +136,14 @@ def sizes_of(written: list[str] | None) -> list[float] | None:
         return None if written is None else [parse_number(text) for text in written]
     except ValueError as error:
         raise StudyError(f"--eps: {error}") from None
+
+
+def rate_of(option: str, written: str | None) -> float | None:
+    """A rate as people write it: 0.1, 1/10 or 10 %."""
+    try:
+        return None if written is None else parse_rate(written)
+    except ValueError as error:
+        raise StudyError(f"{option}: {error}") from None
 
 
 # Options that restrict a run to a part of it, and ask for damage in another way than its study does.

@@ -67,12 +67,33 @@ def make_durable(path: Path) -> None:
 def write_whole(target: Path, text: str, what: str = "") -> Path:
     """Write a text, in folders that are made if need be; `what` it is stands in the complaint if that fails."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         with whole_file(target) as file:
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise RunError(f"{target}: {f'{what} ' if what else ''}cannot be written: {error.strerror}") from None
+        reason = file_in_the_way(target.parent) or error.strerror
+        raise RunError(f"{target}: {f'{what} ' if what else ''}cannot be written: {reason}") from None
     return target
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, but none at the root of the file system: such a path is mistyped, or a disk is
+    not mounted.
+    """
+    missing = [path for path in (folder.absolute(), *folder.absolute().parents) if not path.exists()]
+    if missing and missing[-1].parent == Path(missing[-1].anchor):
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {missing[-1]}; make it first, or name another")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def file_in_the_way(folder: Path) -> str:
+    """What stands where a folder is to be, and what to do; empty where nothing does."""
+    for path in (folder, *folder.parents):
+        if path.is_dir():
+            return ""
+        if path.exists():
+            return f"{path} is a file, and a folder is needed; choose another name, or move the file"
+    return ""
 
 
 def read_json(path: Path) -> Any:
@@ -97,7 +118,8 @@ def unfinished_folder(target: Path) -> Iterator[Path]:
         if _is_left_over(other.name):
             shutil.rmtree(other, ignore_errors=True)
     folder = target.with_name(f".{target.name}.{os.getpid()}")
-    folder.mkdir(parents=True)
+    make_folder(target.parent)
+    folder.mkdir()
     try:
         yield folder
     finally:

@@ -28,14 +28,27 @@ def parse_number(value: object) -> float:
 
 def parse_share(value: object) -> float:
     """Read a share: a number from 0 to 1, or per cent as in `90 %`; anything else is a ValueError."""
-    if isinstance(value, str) and value.strip().endswith("%"):
-        share = parse_number(value.strip().removesuffix("%").strip()) / 100
-    else:
-        share = parse_number(value)
+    share = _share_or_more(value)
     if not 0 <= share <= 1:
         hint = f"; did you mean {share:g} %?" if 1 < share <= 100 else ""
         raise ValueError(f"a share from 0 to 1 or per cent is needed, found {value!r}{hint}")
     return share
+
+
+def parse_rate(value: object) -> float:
+    """Read a share above 0 and below 1, or per cent as in `10 %`; anything else is a ValueError."""
+    rate = _share_or_more(value)
+    if not 0 < rate < 1:
+        bare = "%" not in str(value)
+        hint = f"; did you mean {rate:g} % ({rate / 100:g})?" if bare and 1 <= rate < 100 else ""
+        raise ValueError(f"a number between 0 and 1, both excluded, or per cent is needed, found {value!r}{hint}")
+    return rate
+
+
+def _share_or_more(value: object) -> float:
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return parse_number(value.strip().removesuffix("%").strip()) / 100
+    return parse_number(value)
 
 
 def percent_text(share: float, digits: int = 0) -> str:

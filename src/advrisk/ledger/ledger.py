@@ -7,6 +7,7 @@ ids of arms and detectors; `Ledger.named` shows what the study calls them.
 """
 
 import atexit
+import re
 import resource
 import shutil
 import tempfile
@@ -53,6 +54,7 @@ _EVALUATED = """
 """
 _FILES_AT_ONCE = 2  # of a segment, in one query
 _OTHER_FILES = 40  # of the process
+_NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _LAZY = "outputs"  # the largest table, which few questions need: it is verified for those alone
 _PER_CELL = ("outcomes", "outputs", "scores", "measures")
 _PUBLISHED_LATER = ("scores", "measures")
@@ -181,6 +183,8 @@ class Ledger:
                 if relation is None:
                     raise LedgerError(f"{self.path}: {sql!r} asks for nothing; write a SELECT")
                 return take(relation)
+        except duckdb.CatalogException as error:
+            raise LedgerError(f"{self.path}: {_unknown_table(str(error)) or error}") from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:  # the latter two while pieces are read
             refuse_shortage(error)
             raise LedgerError(f"{self.path}: {error}") from None
@@ -428,3 +432,9 @@ def _columns(file: Path) -> list[str]:
     if version > SCHEMA_VERSION:
         raise LedgerError(f"{file}: schema version {version} is newer than this program's {SCHEMA_VERSION}")
     return list(schema.names)
+
+
+def _unknown_table(complaint: str) -> str:
+    """DuckDB's complaint about a name, with the ledger's own tables in place of DuckDB's."""
+    match = _NO_TABLE.search(complaint)
+    return f"there is no table called {match[1]!r}; {did_you_mean(match[1], [*TABLES, 'evaluated'])}" if match else ""

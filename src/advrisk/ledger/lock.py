@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.files import file_in_the_way, make_folder
 from advrisk.ledger.sync.remote import url_of
 
 _WAITS_S = (0.01, 0.05, 0.0)
@@ -21,10 +22,10 @@ def locked(folder: Path) -> Iterator[None]:
     if url := url_of(folder):
         raise LedgerError(f"{url}: is no folder of this machine; write to it with `advrisk.ledger.writable_storage`")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise LedgerError(f"{folder}: cannot be written to: {error.strerror}") from None
+        raise LedgerError(f"{folder}: cannot be written to: {file_in_the_way(folder) or error.strerror}") from None
     try:
         if not _taken(handle):
             raise LedgerError(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from advrisk.core.errors import RunError
-from advrisk.core.files import whole_file
+from advrisk.core.files import make_folder, whole_file
 
 CHROMIUM = "ADVRISK_CHROMIUM"  # the variable that names the browser
 _KNOWN = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
@@ -35,7 +35,7 @@ def write_pdf(page: str, target: Path, *, limit_s: float = LIMIT_S) -> Path:
     """Print a page to a PDF file, which is there in full or not at all."""
     browser = find_chromium()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         with tempfile.TemporaryDirectory(prefix="advrisk-pdf-") as folder, whole_file(target) as unfinished:
             source, printed = Path(folder) / "report.html", Path(folder) / "report.pdf"
             source.write_text(page, encoding="utf-8")

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
-from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Shown, Size, Sizes, Strict
+from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Rate, Shown, Size, Sizes, Strict
 
 ArmNames = Annotated[Names | None, Field(description="Count this arm only; * is allowed."), Shown("--arm", "ARM")]
 AVERAGE = "average"  # the evasion curve that the compared models make themselves
@@ -220,9 +220,6 @@ class GateSpec(Strict):
     strict_flags: bool = False
 
 
-Share = Annotated[Number, Field(gt=0, lt=1)]
-
-
 class SearchGuaranteeSpec(Strict):
     """What is stated of p as a function of an attack's setting, so that a search may promise something.
 
@@ -235,7 +232,7 @@ class SearchGuaranteeSpec(Strict):
     noise: Annotated[Number, Field(ge=0, le=1e12)]
     kernel: Literal["squared-exponential", "matern-5/2"]
     length_scale: Annotated[Number, Field(ge=1e-6, le=1e6)]
-    delta: Share
+    delta: Rate
 
 
 class CertificateSpec(Strict):
@@ -248,8 +245,8 @@ class CertificateSpec(Strict):
     other questions, this one runs cells: on the samples to calibrate.
     """
 
-    alpha: Annotated[Share, Field(description="The risk to certify, between 0 and 1.")] = 0.1
-    zeta: Annotated[Share, Field(description="How often the procedure may certify wrongly.")] = 0.05
+    alpha: Annotated[Rate, Field(description="The risk to certify: 0.1, or 10 %.")] = 0.1
+    zeta: Annotated[Rate, Field(description="How often the procedure may certify wrongly.")] = 0.05
     arms: ArmNames = None
     method: Annotated[Literal["exact", "hoeffding-bentkus", "betting"], Field(description="The bound on the risk.")] = (
         "exact"

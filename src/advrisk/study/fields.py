@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from advrisk.core.errors import StudyError
 from advrisk.core.names import did_you_mean
-from advrisk.core.numbers import parse_number, parse_share
+from advrisk.core.numbers import parse_number, parse_rate, parse_share
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.source import Loc, Source
 
@@ -29,6 +29,13 @@ SHARE_SCHEMA = {
     ]
 }
 
+RATE_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        NUMBER_SCHEMA["anyOf"][1],
+        SHARE_SCHEMA["anyOf"][1],
+    ]
+}
 
 SIZE_KEYS = ("eps", "thresholds")  # of a study, whose values are sizes
 
@@ -44,6 +51,7 @@ def _one_or_many(item_schema: dict[str, Any]) -> tuple[Any, Any]:
 Number = Annotated[float, BeforeValidator(parse_number), WithJsonSchema(NUMBER_SCHEMA)]
 Size = Annotated[float, BeforeValidator(parse_number), Field(ge=0), WithJsonSchema(NUMBER_SCHEMA)]
 Share = Annotated[float, BeforeValidator(parse_share), WithJsonSchema(SHARE_SCHEMA)]
+Rate = Annotated[float, BeforeValidator(parse_rate), WithJsonSchema(RATE_SCHEMA)]
 Sizes = Annotated[list[Size], Field(min_length=1), *_one_or_many(NUMBER_SCHEMA)]
 Names = Annotated[list[str], Field(min_length=1), *_one_or_many({"type": "string"})]
 Norms = Annotated[list[Norm], Field(min_length=1), *_one_or_many({"enum": list(get_args(Norm))})]

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from advrisk.core.errors import RunError
 from advrisk.core.files import (
     make_durable,
     regular,
     remove_unfinished,
     unfinished_folder,
     whole_file,
+    whole_folder,
     write_json,
     write_whole,
 )
@@ -156,3 +158,24 @@ def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
     assert regular(tmp_path / "file") == tmp_path / "file"
     with pytest.raises(FileNotFoundError):
         regular(tmp_path / "none")
+
+
+def test_no_folder_is_made_at_the_root_of_the_file_system(tmp_path: Path) -> None:
+    """Whoever runs as root would otherwise fill the disk of the system instead of one that is not mounted."""
+    top = Path(f"/nonexist-{os.getpid()}")
+    for target in (top / "x.xml", top / "a" / "b" / "x.xml"):
+        with pytest.raises(RunError, match=rf"x\.xml: cannot be written: there is no folder {top}; make it first"):
+            write_whole(target, "text")
+    with pytest.raises(FileNotFoundError), whole_folder(top / "pack"):
+        pass
+    assert not top.exists()
+    assert write_whole(tmp_path / "a" / "b" / "x.xml", "text").read_text() == "text"
+
+
+def test_a_file_where_a_folder_is_to_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for target in (tmp_path / "file" / "x.json", tmp_path / "file" / "a" / "x.json"):
+        with pytest.raises(
+            RunError, match=r"x\.json: the page cannot be written: .*file is a file, and a folder is needed"
+        ):
+            write_whole(target, "text", "the page")

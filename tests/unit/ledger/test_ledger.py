@@ -398,7 +398,11 @@ def test_metadata_of_a_table_is_no_reason_to_refuse_it(ledger: Ledger) -> None:
         ("SELECT $name", {"name": object()}, ""),
         ("", None, "asks for nothing; write a SELECT"),
         ("-- nothing", None, "asks for nothing; write a SELECT"),
-        ("SELECT * FROM sql", None, "does not exist"),  # the name of a variable of the program
+        (
+            "SELECT * FROM sql",
+            None,
+            "there is no table called 'sql'; known: arms, cells, evaluated",
+        ),  # the name of a variable of the program
         ("SELECT * FROM read_parquet('/none.parquet')", None, "/none.parquet"),
         ("SELECT sum(outcome) FROM outcomes", None, "sum("),
     ],

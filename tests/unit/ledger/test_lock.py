@@ -106,7 +106,10 @@ def test_a_lock_without_a_name_still_holds(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(LedgerError, match="file: cannot be written to: File exists"), locked(tmp_path / "file"):
+    with (
+        pytest.raises(LedgerError, match="file is a file, and a folder is needed; choose another name"),
+        locked(tmp_path / "file"),
+    ):
         pass
-    with pytest.raises(LedgerError, match="cannot be written to: Not a directory"), locked(tmp_path / "file" / "x"):
+    with pytest.raises(LedgerError, match="file is a file, and a folder is needed"), locked(tmp_path / "file" / "x"):
         pass

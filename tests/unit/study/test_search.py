@@ -74,3 +74,18 @@ def test_levels_of_a_certificate_lie_between_zero_and_one(name: str, value: obje
     content = study().model_dump(exclude_unset=True) | {"assess": {"certificate": {name: value}}}
     with pytest.raises(StudyError, match=rf"assess.certificate.{name}"):
         study_from(content)
+
+
+@pytest.mark.parametrize(("value", "meant"), [("10 %", 0.1), ("2.5%", 0.025), ("1/10", 0.1), (0.05, 0.05)])
+def test_levels_of_a_certificate_may_be_in_per_cent(value: object, meant: float) -> None:
+    content = study().model_dump(exclude_unset=True) | {"assess": {"certificate": {"alpha": value, "zeta": value}}}
+    asked = study_from(content).assess.certificate
+    assert asked is not None
+    assert (asked.alpha, asked.zeta) == (meant, meant)
+
+
+@pytest.mark.parametrize(("value", "hint"), [(10, r"; did you mean 10 % \(0.1\)\?$"), ("110 %", "found '110 %'$")])
+def test_a_level_of_a_certificate_beyond_one_may_be_meant_in_per_cent(value: object, hint: str) -> None:
+    content = study().model_dump(exclude_unset=True) | {"assess": {"certificate": {"alpha": value}}}
+    with pytest.raises(StudyError, match=hint):
+        study_from(content)

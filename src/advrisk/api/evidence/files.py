@@ -117,8 +117,11 @@ def is_pack(path: Path) -> bool:
 
 @contextmanager
 def open_pack(path: Path) -> Iterator[Pack]:
-    """The pack in that folder or zip. A path where nothing is, or where no zip begins, raises RunError."""
+    """The pack in that folder or zip. A path where nothing is, where no zip begins or without a
+    manifest raises RunError."""
     if path.is_dir():
+        if not os.path.lexists(path / MANIFEST):  # whatever else it holds, as links
+            raise _no_pack(path)
         yield _folder(path)
         return
     try:
@@ -133,7 +136,13 @@ def open_pack(path: Path) -> Iterator[Pack]:
         with _archive(path, file) as archive:
             sizes = _checked_entries(path, archive)
             _refuse_hidden_bytes(path, file, archive)
+            if MANIFEST not in sizes:
+                raise _no_pack(path)
             yield Pack(path, sizes, archive.open)
+
+
+def _no_pack(path: Path) -> RunError:
+    return RunError(f"{path}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
 
 
 def _folder(path: Path) -> Pack:

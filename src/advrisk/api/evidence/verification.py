@@ -10,7 +10,7 @@ from advrisk.api.evidence.files import MANIFEST, Pack, open_pack
 from advrisk.api.evidence.pack import INDEX, INDEX_MARKDOWN, INDEX_PAGE, LEDGER_DIGEST, RECORD, made_index
 from advrisk.assess.certificate.document import document_of, strict_json
 from advrisk.assess.certificate.verification import Verification, differences, verify_signature
-from advrisk.core.errors import LedgerError, RiskError, RunError
+from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.names import counted
 from advrisk.core.plain import json_text
 from advrisk.core.version import VERSION as PROGRAM
@@ -51,8 +51,6 @@ def pack_summary(path: str | Path) -> str:
 
 
 def _checks(pack: Pack, key: str | Path | None, run: "Run | None") -> Iterator[Verification]:
-    if MANIFEST not in pack.sizes:
-        raise RunError(f"{pack.place}: holds no {MANIFEST} and is no evidence pack; `advrisk evidence RUN` writes one")
     manifest = pack.json(MANIFEST)
     yield verify_signature(manifest, key=key, what="The manifest")
     files = _check_files(pack, manifest)

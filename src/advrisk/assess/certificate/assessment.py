@@ -59,12 +59,13 @@ def assess_certificates(
     population: Population | None = None,
     notes: Sequence[str] = (),
     caveats: Sequence[str] = (),
+    asked: bool = False,
 ) -> CertificateAssessment:
     """Test every list of every model of a run on its samples to calibrate.
 
     All models of the run share zeta, whatever `models` names: these are merely the ones to tell of. `arms` are names or
     patterns of attacks; by default all within some eps, and always those that a search froze. `caveats` weaken what is
-    claimed, beside those that the run itself gives.
+    claimed, beside those that the run itself gives. `asked`: the study asks for a certificate.
     """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
@@ -78,7 +79,7 @@ def assess_certificates(
             "a balanced set is not drawn sample by sample, and bets are made on the next draw: `method: betting` and "
             "`population: balanced` do not go together; choose another method"
         )
-    every = read_rows(ledger, calibration, arms=arms)
+    every = read_rows(ledger, calibration, arms=arms, asked=asked)
     at_first = zeta / len({(rows.model, attack.norm) for rows in every for attack in rows.attacks})
     lists = {
         rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every

@@ -105,6 +105,7 @@ def assess_run(
         population=asked.population,
         notes=_fruitless(ledger),
         caveats=[*caveats, *caveats_of_leftovers(ledger)],
+        asked=study is not None and study.assess.certificate is not None,
     )
     stated = asked.search_guarantee
     return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))

@@ -17,6 +17,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +31,7 @@ from advrisk.assess.certificate.calibration import CalibrationSet
 from advrisk.core.errors import RiskError
 from advrisk.core.names import matches, no_match
 from advrisk.ledger import Ledger
-from advrisk.ledger.frozen import FrozenList, frozen_lists
+from advrisk.ledger.frozen import FrozenList, asked_question, frozen_lists
 
 Flags = NDArray[np.bool_]
 
@@ -114,16 +115,18 @@ def read_rows(
     calibration: CalibrationSet,
     *,
     arms: Sequence[str] | None = None,
+    asked: bool = False,
 ) -> tuple[ModelRows, ...]:
     """Every model of the study with the attacks of its list: those of the study, and those that a search found.
 
     The lists are those that were frozen before the test; where nothing was frozen, all attacks of the study within some
-    eps. `arms` are names or patterns of those that count; what a search found always does.
+    eps. `arms` are names or patterns of those that count; what a search found always does. `asked`
+    says that the study asks for a certificate, so that a run without rows is merely not finished.
     """
     lists = frozen_lists(ledger)
     _refuse_other_samples(lists, calibration)
     listed = _listed(ledger, arms, lists)
-    return tuple(_model_rows(ledger, calibration, model, listed[model]) for model in listed)
+    return tuple(_model_rows(ledger, calibration, model, listed[model], asked=asked) for model in listed)
 
 
 def _refuse_other_samples(lists: Sequence[FrozenList], calibration: CalibrationSet) -> None:
@@ -189,14 +192,13 @@ def _frozen(
 
 
 def _model_rows(
-    ledger: Ledger, calibration: CalibrationSet, model: str, arms: Sequence[Mapping[str, Any]]
+    ledger: Ledger, calibration: CalibrationSet, model: str, arms: Sequence[Mapping[str, Any]], *, asked: bool
 ) -> ModelRows:
     names = [row["arm"] for row in arms]
     table = ledger.query(_ROWS, {"model": model, "arms": [CLEAN, *names]})
     if not len(table):
         raise RiskError(
-            f"the attacks on {model} were not run on the samples to calibrate yet; run the same study again to go on "
-            "(it must hold `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`, say)"
+            f"the attacks on {model} were not run on the samples to calibrate yet; {_next_step(ledger, asked=asked)}"
         )
     criterion = _criterion(table, model)
     number = {name: place for place, name in enumerate([CLEAN, *names])}
@@ -230,6 +232,13 @@ def _model_rows(
         digest=_digest(model, table, arms),
         targets=_targets(ledger, model),
     )
+
+
+def _next_step(ledger: Ledger, *, asked: bool) -> str:
+    """What runs the attacks: the same command, once the study asks for a certificate."""
+    if asked or asked_question(ledger) is not None:
+        return f"resume the run: advrisk run STUDY --out {shlex.quote(str(ledger.path.parent))}"
+    return "run the same study again to go on (it must hold `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`, say)"
 
 
 _KINDS: Mapping[str, tuple[str, ...]] = {

@@ -167,17 +167,16 @@ def _held(
     except RiskError as error:  # nothing that cannot be told passes
         found = GateEstimate(None, why_not=str(error))
     flagged = _flagged(requirement, context, quantities)
-    bound = requirement.left.what.bound or (
-        requirement.left.quantity == "risk" and quantities.attacked(requirement.left)
-    )
+    left = requirement.left
+    bound = left.what.bound or left.quantity in CERTIFIED or (left.quantity == "risk" and quantities.attacked(left))
     cautions = (*([_LOWER_BOUND] if bound else []), *flagged)
     strict = f"it would pass, but flags count ({flagged[0]})" if strict_flags and flagged else ""
     checked = held(requirement, found, origin=origin, cautions=cautions, strict=strict)
-    left = context.samples_left
-    if checked.more_samples is None or left is None or checked.more_samples <= left:
+    more = context.samples_left
+    if checked.more_samples is None or more is None or checked.more_samples <= more:
         return checked
-    too_few = f"the data set has {counted(left, 'more sample')}, probably too few to settle it"
-    return replace(checked, settle=_NO_MORE if left == 0 else too_few)
+    too_few = f"the data set has {counted(more, 'more sample')}, probably too few to settle it"
+    return replace(checked, settle=_NO_MORE if more == 0 else too_few)
 
 
 def _flagged(requirement: Requirement, context: Context, quantities: Quantities) -> tuple[str, ...]:

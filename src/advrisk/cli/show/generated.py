@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 import yaml
+from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from advrisk.cli.options import OF_OUTPUT, OfModels, OfWhere, Output, keyword, with_options
 from advrisk.core.errors import StudyError
-from advrisk.core.numbers import parse_number
+from advrisk.core.numbers import parse_number, parse_rate, parse_share
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
 from advrisk.study.fields import Shown
@@ -117,11 +118,17 @@ def _read(name: str, given: Any, field: FieldInfo) -> Any:
     try:
         if kind is dict:
             return pairs_of(option, given, (field.description or "NAME=VALUE").rstrip(".").rpartition(" ")[2])
-        return parse_number(given) if kind is float else given if kind is not None else yaml.safe_load(given)
+        return _parser(field)(given) if kind is float else given if kind is not None else yaml.safe_load(given)
     except ValueError as error:
         raise StudyError(f"{option}: {error}") from None
     except yaml.YAMLError:
         raise StudyError(f"{option}: found {given!r}, which is no YAML, as in '[a, b]'") from None
+
+
+def _parser(field: FieldInfo) -> Callable[[object], float]:
+    """How the field reads a number, so that an option takes what a study does: also per cent, where that is a share."""
+    stated = [one.func for one in field.metadata if isinstance(one, BeforeValidator)]
+    return next((one for one in (parse_rate, parse_share) if one in stated), parse_number)
 
 
 def pairs_of(option: str, given: list[str], example: str) -> dict[str, str]:

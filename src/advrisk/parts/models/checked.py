@@ -96,6 +96,8 @@ def _try(name: str, loaded: Loaded, x: Tensor, data_name: str) -> Tensor:
         given = x.clone()
         with torch.no_grad():
             answer: Any = loaded.answer(given)
+    except ModelError as error:  # of our own part of it: its normalisation
+        raise ModelError(f"{name}: {error}") from None
     except Exception as error:  # the user's code
         if loaded.precision is not None:
             raise ModelError(_not_in(name, loaded.precision, error)) from None
@@ -204,7 +206,10 @@ def _n_classes(name: str, loaded: Loaded, answer: Tensor, data: Dataset) -> int:
     if loaded.n_classes is not None and loaded.n_classes != found:
         raise ModelError(f"{name} states {loaded.n_classes} classes, but answers with {found}")
     if found < data.n_classes:
-        raise ModelError(f"{name} knows {found} classes, but {data.name} has {data.n_classes}")
+        least = int(data.y.min(initial=data.n_classes))
+        hint = f"; labels start at 0, and those of {data.name} at {least}: subtract {least}"
+        shifted = least > 0 and data.n_classes - least <= found
+        raise ModelError(f"{name} knows {found} classes, but {data.name} has {data.n_classes}{hint if shifted else ''}")
     return found
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from advrisk.core.digest import digest, digest_array, digest_bytes
 from advrisk.core.errors import ModelError
-from advrisk.core.names import did_you_mean
+from advrisk.core.names import counted, did_you_mean
 from advrisk.core.traits import SourceTraits
 from advrisk.parts.models.registry import Loaded, models
 from advrisk.parts.models.source_code import source_digest
@@ -59,7 +59,10 @@ class Normalised(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if len(self.mean) not in (1, x.shape[1]):
-            raise ValueError(f"mean and std have {len(self.mean)} entries, the inputs {x.shape[1]} channels")
+            raise ModelError(
+                f"`mean` and `std` have {len(self.mean)} entries, and the inputs {counted(x.shape[1], 'channel')}; "
+                "give one entry per channel, or one for all"
+            )
         per_channel = (1, -1, *[1] * (x.dim() - 2))
         answer: Tensor = self.module((x - self.mean.view(per_channel)) / self.std.view(per_channel))
         return answer

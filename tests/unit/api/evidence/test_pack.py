@@ -517,6 +517,13 @@ def test_links_in_a_folder_are_not_followed(pack: Path, tmp_path: Path) -> None:
     assert "'link' is neither a file nor a folder, but a link or a device" in verify_pack(pack).problems[0]
 
 
+def test_a_folder_without_a_manifest_is_no_pack_whatever_links_it_holds(pack: Path, tmp_path: Path) -> None:
+    (pack / "link").symlink_to(tmp_path)
+    (pack / "manifest.json").unlink()
+    with pytest.raises(RunError, match=r"holds no manifest\.json and is no evidence pack"):
+        verify_pack(pack)
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -130,6 +130,9 @@ def test_attacks_that_never_ran_on_samples_to_calibrate(made: Make) -> None:
     ledger = made({"m": {PGD: ".."}}, facts={"clean": {"origin": "dropped"}})
     with pytest.raises(RiskError, match="were not run on the samples to calibrate yet; run the same study again"):
         only(ledger)
+    calibration = read_calibration(ledger)
+    with pytest.raises(RiskError, match=r"not run on .* yet; resume the run: advrisk run STUDY --out \S+$"):
+        read_rows(ledger, calibration, asked=True)
 
 
 def freeze(ledger: Ledger, arms: list[str], searched: Sequence[str] = (), *, others: bool = False) -> Ledger:

@@ -105,6 +105,7 @@ class Asked:
         ),
         ("survival r --hardware gpu=2.5 --model a", {"hardware": {"name": "gpu", "per_hour": 2.5}, "models": ["a"]}),
         ("search r --model a", {"models": ["a"]}),
+        ("certificate r --alpha 10% --zeta 0.05", {"alpha": 0.1, "zeta": 0.05}),
         ("certificate r --alpha 1/10 --method betting", {"alpha": 0.1, "method": "betting"}),
         ("attacks r --norm l2 --model a", {"norm": "l2", "models": ["a"]}),
         ("convergence r --eps 8/255 --detector d --threshold 2", {"thresholds": [8 / 255]}),

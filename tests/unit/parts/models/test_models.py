@@ -334,6 +334,11 @@ class TestFit:
         with pytest.raises(ModelError, match=r"of shape \(12,\), its first layer takes 64 features"):
             checked_model("flat", from_module(nn.Sequential(nn.Linear(64, 3))), dataset((12,)))
 
+    def test_labels_that_start_at_one_are_named(self):
+        data = Dataset("toy", dataset().x, np.array([1, 2, 3, 1]), 4)
+        with pytest.raises(ModelError, match=r"has 4; labels start at 0, and those of toy at 1: subtract 1$"):
+            checked_model("plain", from_module(net()), data)
+
     @pytest.mark.parametrize(
         ("loaded", "message"),
         [
@@ -424,7 +429,9 @@ class TestNormalisation:
     def test_one_entry_per_channel_is_meant(self):
         """Three entries for gray images would quietly make three channels of one."""
         module = nn.Sequential(nn.Conv2d(3, 3, 8), nn.Flatten())
-        with pytest.raises(ModelError, match="mean and std have 3 entries, the inputs 1 channels"):
+        with pytest.raises(
+            ModelError, match=r"^plain: `mean` and `std` have 3 entries, and the inputs 1 channel; give"
+        ):
             checked_model("plain", from_module(module, mean=(0.1, 0.2, 0.3), std=(1, 1, 1)), dataset())
 
 
