@@ -77,7 +77,10 @@ def joined(text: str) -> str:
 
 def test_a_shortened_list_is_refused_wherever_it_is_asked_for(run: Run, advrisk: Command, tmp_path: Path) -> None:
     honest = advrisk("certify", "run", "--out", "before")
-    assert (honest.returncode, "not certified: within linf 0.3" in joined(honest.stdout)) == (1, True)
+    assert (honest.returncode, "is not certified within linf 0.3: the worst attack" in joined(honest.stdout)) == (
+        1,
+        True,
+    )
     shorten(run.folder)
     for words in (("certify", "run"), ("show", "certificate", "run")):
         done = advrisk(*words)
@@ -183,7 +186,9 @@ def test_a_useless_model_is_shown_as_such_and_gates_can_refuse_it(nets: Path, tm
     done = advrisk("certify", "Useless")
     said = joined(done.stdout)
     assert done.returncode == 4
-    assert said.startswith("plain is wrong on at most 100 % of inputs within linf 0.3, clean or attacked (clean error ")
+    assert said.startswith(
+        "plain is certified, with caveats, within linf 0.3: under these attacks it is wrong on at most 100 %"
+    )
     assert "Caveat: It is wrong on most inputs without any attack" in said
     for requirement, code in (
         ("certificate.plain", 4),

@@ -387,7 +387,7 @@ def _claim(
     return Claim(
         certified=all(one.certified for one in told) and not model.caveats,
         caveats=list(model.caveats),
-        headline=headline(model, told),
+        headline=headline(found, model, told),
         text=claim(found, model, told),
         shared=shared(found, len(family), len({(one.model, one.norm) for one in family})),
         alpha=found.alpha,

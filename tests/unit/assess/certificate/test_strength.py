@@ -35,7 +35,7 @@ def test_an_attack_of_few_passes_is_a_caveat(made: Make) -> None:
     ("moved", "passes", "facts"),
     [
         (0.4, 20, {}),
-        (0.2, 8, {}),
+        (0.21, 8, {}),
         (0.0, 50, {"objective": None, "keep": "smallest"}),  # looks beyond eps, keeps nothing there
         (0.4, 0, {"family": "transfer"}),  # another model was asked
     ],
