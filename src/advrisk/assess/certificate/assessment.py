@@ -85,7 +85,7 @@ def assess_certificates(
         rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every
     }
     sizes = _sizes(lists, zeta)
-    of_run = (*caveats, *caveats_of_samples(ledger, zeta))
+    of_run = (*caveats, *caveats_of_samples(ledger, zeta), *calibration.caveats)
     found = CertificateAssessment(
         alpha=alpha,
         zeta=zeta,
