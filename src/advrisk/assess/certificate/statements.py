@@ -278,6 +278,17 @@ def _on_refused(model: ModelCertificates) -> list[str]:
     ]
 
 
+def left_out(lists: Sequence[ListCertificate], told: Sequence[ListCertificate]) -> list[str]:
+    """A note on larger sizes than those of the claims, in their norms, that were tested, too."""
+    most = {norm: max(one.eps for one in told if one.norm == norm) for norm in {one.norm for one in told}}
+    larger = [one for one in lists if one.eps > most.get(one.norm, one.eps)]
+    if not larger:
+        return []
+    ends = {"not certified": "fails", "not finished": "is not finished", "certified": "is certified"}
+    named = ", ".join(f"{one.norm} {size_text(one.eps)} {ends[one.verdict]}" for one in larger)
+    return [f"Larger sizes were tested and are left out: {named}."]
+
+
 def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None:
     """What it would take to certify a list; None where it is, or may be once the run is finished."""
     if one.certified or one.pending or one.certificate is None:
