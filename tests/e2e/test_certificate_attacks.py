@@ -133,7 +133,7 @@ def test_a_shortened_list_that_is_run_again_is_certified_with_the_caveat_everywh
     assert "Nothing is wrong" not in said
     assert f"Caveat: {caveat}" in said
     assert "(alpha = 30 %, zeta = 5 %, method exact, 90 samples)" in said
-    assert "clean error" in said
+    assert "Clean error" in said
     found = json.loads(advrisk("verify", "out/plain.json", "--run", "run", "--json").stdout)
     assert (found["holds"], caveat in found["caveats"][0], "zeta = 5 %" in found["says"]) == (True, True, True)
 
