@@ -77,7 +77,10 @@ def joined(text: str) -> str:
 
 def test_a_shortened_list_is_refused_wherever_it_is_asked_for(run: Run, advrisk: Command, tmp_path: Path) -> None:
     honest = advrisk("certify", "run", "--out", "before")
-    assert (honest.returncode, "not certified: within linf 0.3" in joined(honest.stdout)) == (1, True)
+    assert (honest.returncode, "is not certified within linf 0.3: the worst attack" in joined(honest.stdout)) == (
+        1,
+        True,
+    )
     shorten(run.folder)
     for words in (("certify", "run"), ("show", "certificate", "run")):
         done = advrisk(*words)
@@ -107,7 +110,7 @@ def test_a_shortened_list_that_is_run_again_is_certified_with_the_caveat_everywh
     assert (done.returncode, written["certified"]) == (4, False)
     assert caveat in written["caveats"][0]
     assert "other attacks: plain within linf 0.3" in written["caveats"][0]
-    assert "certified, with caveats, against the attacks listed here" in written["headline"]
+    assert "plain is certified, with caveats, within linf 0.3" in written["headline"]
     page = (tmp_path / "out/plain.html").read_text()
     assert "Certified, with caveats" in page
     assert caveat in page
@@ -130,7 +133,7 @@ def test_a_shortened_list_that_is_run_again_is_certified_with_the_caveat_everywh
     assert "Nothing is wrong" not in said
     assert f"Caveat: {caveat}" in said
     assert "(alpha = 30 %, zeta = 5 %, method exact, 90 samples)" in said
-    assert "clean error" in said
+    assert "Clean error" in said
     found = json.loads(advrisk("verify", "out/plain.json", "--run", "run", "--json").stdout)
     assert (found["holds"], caveat in found["caveats"][0], "zeta = 5 %" in found["says"]) == (True, True, True)
 
@@ -183,7 +186,9 @@ def test_a_useless_model_is_shown_as_such_and_gates_can_refuse_it(nets: Path, tm
     done = advrisk("certify", "Useless")
     said = joined(done.stdout)
     assert done.returncode == 4
-    assert said.startswith("plain is wrong on at most 100 % of inputs within linf 0.3, clean or attacked (clean error ")
+    assert said.startswith(
+        "plain is certified, with caveats, within linf 0.3: under these attacks it is wrong on at most 100 %"
+    )
     assert "Caveat: It is wrong on most inputs without any attack" in said
     for requirement, code in (
         ("certificate.plain", 4),
@@ -367,8 +372,9 @@ def test_a_cut_tail_leaves_inputs_behind_that_are_a_caveat(
     content = content_of(nets)
     Study.from_dict(content | {"arms": content["arms"][1:]}).run(run.folder, workers=0)
     found = Run.open(run.folder).certificate().of("plain")
-    (caveat,) = found.caveats
+    caveat, weak = found.caveats
     assert (found.certified, found.verdict) == (False, "certified, with caveats")
+    assert weak.startswith("These attacks are weak")
     assert caveat.startswith("Inputs are kept of 1 cell on samples to calibrate that the ledger does not hold")
     assert advrisk("gate", "run", "--require", "certificate.plain").returncode == 4
 
@@ -391,6 +397,7 @@ def test_a_shortened_list_in_another_folder_is_seen_by_the_fingerprint_alone(
     Study.from_dict(content | {"arms": content["arms"][1:]}).run(tmp_path / "elsewhere", workers=0)
     elsewhere = Run.open(tmp_path / "elsewhere")
     assert not run.certificate().of("plain").certified
-    assert elsewhere.certificate().of("plain").certified, "without a caveat: nothing tells of the other folder"
+    (caveat,) = elsewhere.certificate().of("plain").caveats
+    assert caveat.startswith("These attacks are weak"), "nothing tells of the other folder, but of the list itself"
     (one,), (other,) = (each.certify(tmp_path / name) for each, name in ((run, "one"), (elsewhere, "other")))
     assert one.content["calibration"]["fingerprint"] == other.content["calibration"]["fingerprint"]

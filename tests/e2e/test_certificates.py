@@ -33,7 +33,7 @@ def finished(nets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     content["models"] = {"plain": content["models"]["plain"], "soft": content["models"]["noisy"]}
     content |= {
         "data": {"source": "digits", "evaluate": 16, "tune": 16, "calibrate": 90},
-        "arms": [{"attack": "fgsm", "norm": "linf", "eps": [0.01, 0.3]}],
+        "arms": [{"attack": "pgd", "norm": "linf", "eps": [0.01, 0.3], "steps": 5}],
         "search": [{"attack": "pgd", "norm": "linf", "eps": 0.01, "steps": 3, "method": "random", "rounds": 2}],
         "shard": 45,
     }
@@ -88,7 +88,9 @@ def test_certify_sign_and_verify(run: Run, call: Call, tmp_path: Path) -> None:
     assert call("certify", "--new-key", "key.pem")[0] == 2
     code, said, _ = call("certify", "run", "--sign", "key.pem", "--model", "plain")
     assert code == 1, "not all sizes are certified"
-    assert "it is certified in part: within linf up to eps = 0.01; not within linf 0.3" in " ".join(said.split())
+    assert "plain is certified in part, within linf 0.01: under these attacks it is wrong on at most" in " ".join(
+        said.split()
+    )
     code, said, _ = call("certify", "run", "--sign", "key.pem", "--eps", "0.01", "--out", "small", "--json")
     written = json.loads(said)
     assert (code, [one["certified"] for one in written]) == (0, [True, True])
@@ -96,7 +98,7 @@ def test_certify_sign_and_verify(run: Run, call: Call, tmp_path: Path) -> None:
         f"{m}.{e}" for m in ("plain", "soft") for e in ("html", "json")
     }
     code, said, _ = call("verify", "small/plain.json", "--key", "key.pub.pem", "--run", "run")
-    assert (code, "It holds. It says: plain is wrong on at most" in said) == (0, True)
+    assert (code, "It holds. It says: plain is certified within linf 0.01: under these attacks" in said) == (0, True)
     assert "The run gives the same certificate" in said
     content = json.loads((tmp_path / "small/plain.json").read_text())
     assert content["signature"]["algorithm"] == "ed25519"

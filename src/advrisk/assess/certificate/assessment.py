@@ -25,6 +25,7 @@ from advrisk.assess.certificate.records import (
     of_counts,
 )
 from advrisk.assess.certificate.settled import caveats_of_samples
+from advrisk.assess.certificate.strength import on_weak_attacks
 from advrisk.assess.certificate.words import rate
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
@@ -85,7 +86,7 @@ def assess_certificates(
         rows.model: _lists(rows, calibration, alpha=alpha, zeta=zeta, share=at_first, method=method) for rows in every
     }
     sizes = _sizes(lists, zeta)
-    of_run = (*caveats, *caveats_of_samples(ledger, zeta))
+    of_run = (*caveats, *caveats_of_samples(ledger, zeta), *calibration.caveats)
     found = CertificateAssessment(
         alpha=alpha,
         zeta=zeta,
@@ -285,7 +286,7 @@ def _model(
         sizes=own,
         rows=rows.digest,
         targets=rows.targets,
-        caveats=(*caveats, *useless(clean_error)),
+        caveats=(*caveats, *on_weak_attacks(rows.attacks), *useless(clean_error)),
     )
 
 

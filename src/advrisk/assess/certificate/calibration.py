@@ -37,6 +37,7 @@ class CalibrationSet:
     population: Population
     evened: tuple[str, ...]  # what was made equally frequent: `class`, or the name of a stratum
     notes: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -74,6 +75,7 @@ def read_calibration(ledger: Ledger, *, population: Population | None = None) ->
         population=population or "as-sampled",
         evened=evened if population == "balanced" else (),
         notes=tuple(_notes(rows, evened, population)),
+        caveats=tuple(_on_copies(rows)),
     )
 
 
@@ -149,14 +151,19 @@ def _refuse_tainted(ledger: Ledger) -> None:
     )
 
 
+def _on_copies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A caveat on samples that are there more than once: independence is what a certificate rests on first."""
+    twice = len(rows) - len({row["hash"] or row["sample"] for row in rows})
+    if not twice:
+        return []
+    return [
+        f"Samples to calibrate with the same content as another one: {twice}. They count, though they are hardly "
+        "independent draws: take the copies out of the data, and certify on new samples in a new folder."
+    ]
+
+
 def _notes(rows: Sequence[Mapping[str, Any]], evened: Sequence[str], population: Population | None) -> list[str]:
     notes = []
-    twice = len(rows) - len({row["hash"] or row["sample"] for row in rows})
-    if twice:
-        notes.append(
-            f"Samples to calibrate with the same content as another one: {twice}. They count, though they are hardly "
-            "independent draws."
-        )
     if evened and population == "as-sampled":
         notes.append(
             f"Samples to calibrate are equally frequent by {' and '.join(evened)}; the study says that they are so in "

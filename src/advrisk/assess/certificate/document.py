@@ -6,6 +6,7 @@ Counts are what counts: p-values, bounds, verdicts and words all follow from the
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -24,7 +25,15 @@ from advrisk.assess.certificate.records import (
     ModelCertificates,
     SearchFacts,
 )
-from advrisk.assess.certificate.statements import assumptions, claim, headline, not_claimed, shared, would_take
+from advrisk.assess.certificate.statements import (
+    assumptions,
+    claim,
+    headline,
+    left_out,
+    not_claimed,
+    shared,
+    would_take,
+)
 from advrisk.core.errors import RiskError, RunError
 from advrisk.core.files import regular
 from advrisk.core.version import VERSION as PROGRAM
@@ -271,7 +280,8 @@ def certificate_document(
         ledger=model.rows,
         question=question,
     )
-    return composed(found, model, told, [_member(one) for one in every], _model(ledger, model.model), origin)
+    noted = replace(found, notes=(*found.notes, *left_out(model.lists, told)))
+    return composed(noted, model, told, [_member(one) for one in every], _model(ledger, model.model), origin)
 
 
 def composed(
@@ -387,7 +397,7 @@ def _claim(
     return Claim(
         certified=all(one.certified for one in told) and not model.caveats,
         caveats=list(model.caveats),
-        headline=headline(model, told),
+        headline=headline(found, model, told),
         text=claim(found, model, told),
         shared=shared(found, len(family), len({(one.model, one.norm) for one in family})),
         alpha=found.alpha,

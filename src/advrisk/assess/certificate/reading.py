@@ -19,7 +19,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,12 @@ _FLAGS = """
     SELECT arm, list_sort(list_distinct(flatten(list(flags)))) AS flags FROM cells
     WHERE model = $model AND shard IN (SELECT DISTINCT shard FROM samples WHERE split = 'calibrate') GROUP BY arm
 """
+_STRENGTH = """
+    SELECT arm, avg(CASE norm WHEN 'l0' THEN d_l0 WHEN 'l1' THEN d_l1 WHEN 'l2' THEN d_l2 ELSE d_linf END) AS moved,
+           sum(n_forward + n_backward) / count(DISTINCT sample) AS passes
+    FROM outcomes WHERE model = $model AND arm IN (SELECT unnest($arms)) AND outcome = 'resisted'
+    AND sample IN (SELECT sample FROM samples WHERE split = 'calibrate') GROUP BY arm
+"""
 _TARGETS = """
     SELECT DISTINCT coalesce(s.label, -1) AS label, o.target FROM outcomes o JOIN samples s USING (sample)
     WHERE s.split = 'calibrate' AND o.model = $model AND o.target IS NOT NULL ORDER BY ALL
@@ -79,6 +85,8 @@ class AttackRows:
     keep: str | None = None
     max_queries: int | None = None
     version: int | None = None  # of the attack, as a part of the program
+    moved: float | None = None  # mean distance of the kept points of tries that broke nothing; None: there is none
+    passes: float | None = None  # mean passes that such tries spent on a sample
 
     @property
     def tries(self) -> int:
@@ -219,13 +227,18 @@ def _model_rows(
     outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}
     wrong, refused, known = _clean(ledger, table, where, calibration, shape, "draw" if is_random else criterion)
     flags = {row["arm"]: tuple(row["flags"] or ()) for row in ledger.query(_FLAGS, {"model": model}).to_pylist()}
+    spent = {row["arm"]: row for row in ledger.query(_STRENGTH, {"model": model, "arms": names}).to_pylist()}
     return ModelRows(
         model=model,
         wrong=wrong,
         refused=refused,
         known=known,
         attacks=tuple(
-            _attack(row, {name: marks[number[row["arm"]]] for name, marks in outcome.items()}, wrong, flags)
+            replace(
+                _attack(row, {name: marks[number[row["arm"]]] for name, marks in outcome.items()}, wrong, flags),
+                moved=spent.get(row["arm"], {}).get("moved"),
+                passes=spent.get(row["arm"], {}).get("passes"),
+            )
             for row in arms
         ),
         criterion=criterion,

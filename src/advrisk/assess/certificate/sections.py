@@ -16,6 +16,7 @@ from advrisk.assess.certificate.records import (
 )
 from advrisk.assess.certificate.statements import (
     claim,
+    failing,
     headline,
     in_the_end,
     looked_at,
@@ -116,7 +117,7 @@ def terms_note(found: CertificateAssessment, model: ModelCertificates) -> str:
 
 def certificate_headlines(found: CertificateAssessment) -> list[str]:
     """What is certified of each model, for those who read no further."""
-    return [f"{headline(model, model.lists)}, at {_terms(found)}." for model in found.models]
+    return [f"{headline(found, model, model.lists)} (at {_terms(found)})." for model in found.models]
 
 
 def certificate_words(found: CertificateAssessment) -> list[str]:
@@ -154,14 +155,18 @@ def _headline(found: CertificateAssessment) -> str:
     for model in found.models:
         named.setdefault(model.verdict, []).append(f"{model.model}{_beside(model)}")
     told = "; ".join(f"{verdict}: {', '.join(models)}" for verdict, models in sorted(named.items()))
-    return f"At {_terms(found)}, {told}."
+    bound = f"each bound is wrong at most {percent(found.zeta)} of the time, by itself; "
+    beside = f"{bound if any(one.certified for one in found.lists) else ''}clean errors are on the calibration samples"
+    return f"At {_terms(found)}, {told}. {beside[0].upper()}{beside[1:]} ({found.calibration.n:,})."
 
 
 def _beside(model: ModelCertificates) -> str:
-    """What is wrong in the end, in brackets, with the clean error; nothing while no list is finished."""
-    bounds = [f"at most {rate(bound)} within {_within(one)}" for one, bound in in_the_end(model.lists)]
+    """What these attacks make wrong at most where it is certified, else which size fails; with the clean error."""
+    bounds = [f"at most {rate(bound)} within {_within(one)}" for one, bound in in_the_end(model.lists) if one.certified]
+    told = [f"wrong under these attacks: {', '.join(bounds)}"] if bounds else []
+    told += [f"not {why}"] if (why := failing(model.lists)) else []
     clean = f"clean error {rate(model.clean_error.value)}"
-    return f" (incorrect, clean or attacked: {', '.join(bounds)}; {clean})" if bounds else ""
+    return f" ({'; '.join(told)}; {clean})" if told else ""
 
 
 def _terms(found: CertificateAssessment) -> str:

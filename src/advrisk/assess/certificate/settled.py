@@ -7,7 +7,7 @@ of every certificate.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -21,6 +21,8 @@ from advrisk.ledger.history import read_history
 from advrisk.study import StudySpec, TargetSpec
 
 _NAMED = 4  # lists named in a sentence
+_EXCHANGED = "SELECT model::VARCHAR AS model FROM all_models GROUP BY ALL HAVING count(DISTINCT digest) > 1"
+_IN_RECIPES = ("seed", "success")  # settings that change the recipe of every attack
 
 
 def question_settings(study: StudySpec) -> dict[str, Any]:
@@ -78,10 +80,11 @@ def caveats_of_samples(ledger: Ledger, zeta: float) -> list[str]:
     asked = asked_question(ledger)
     if asked is None:
         return []
+    exchanged = {row["model"] for row in ledger.query(_EXCHANGED).to_pylist()}
     caveats = [
         f"Samples to calibrate were met before by another question, settled at {one.frozen_at}: "
-        f"{'; '.join(_differences(asked, one))}. If what is asked now was chosen after that result, nothing is "
-        "guaranteed: take new samples, in a new folder."
+        f"{'; '.join(_differences(asked, one, exchanged))}. If what is asked now was chosen after that result, "
+        "nothing is guaranteed: take new samples, in a new folder."
         for one in asked.earlier
     ]
     if met := unlisted_attacks(ledger):
@@ -144,7 +147,11 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _differences(now: FrozenQuestion, then: FrozenQuestion) -> Iterator[str]:
+def _differences(now: FrozenQuestion, then: FrozenQuestion, exchanged: Collection[str]) -> Iterator[str]:
+    """What is asked otherwise; `exchanged` are models that had another digest in this run.
+
+    Recipes depend on seed and criterion: where those changed, only another digest shows another model.
+    """
     yield from _changed(then.settings, now.settings)
     if then.samples != now.samples:
         again = len(set(then.contents) & set(now.contents))
@@ -160,6 +167,9 @@ def _differences(now: FrozenQuestion, then: FrozenQuestion) -> Iterator[str]:
     if tries := [key for key in both if mine[key].arms == theirs[key].arms and mine[key].tries != theirs[key].tries]:
         yield f"attacks are tried more or less often: {_places(tries)}"
     if anew := [key for key in both if mine[key].arms == theirs[key].arms and mine[key].recipes != theirs[key].recipes]:
+        explained = any(now.settings.get(name) != then.settings.get(name) for name in _IN_RECIPES)
+        anew = [key for key in anew if key[0] in exchanged or not explained]
+    if anew:
         yield f"another model of that name, or attacks that work otherwise: {_places(anew)}"
 
 

@@ -17,6 +17,7 @@ from advrisk.assess.certificate.records import (
 )
 from advrisk.assess.certificate.words import LATER, meaning, percent, rate
 from advrisk.core.numbers import size_text
+from advrisk.core.values import number_text
 from advrisk.risk.certificate.p_values import most_failures
 
 _NAMED = 10  # classes whose target is told in a sentence
@@ -27,33 +28,60 @@ _BREAKS = {
 }
 
 
-def headline(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
-    """How much is wrong in the end; then whether it is certified, in part, or not, or is not finished."""
-    held, fell, pending = _held(lists), _fell(lists), _pending(lists)
-    rest = f"; not finished {pending}" if pending else ""
+def headline(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
+    """Whether it is certified, in part, or not; then what these attacks make wrong at most, or which size fails."""
+    held, pending = [one for one in in_the_end(lists) if one[0].certified], _pending(lists)
+    why = failing(lists)
+    if not held and not why:
+        return f"{model.model} is not decided yet: not finished {pending}"
     caveats = ", with caveats" if model.caveats else ""
-    in_the_end = _in_the_end(model, lists)
-    it = f"{in_the_end}; it" if in_the_end else model.model
-    if held and fell:
-        return f"{it} is certified in part{caveats}: {held}; not {fell}{rest}"
-    if held and rest:
-        return f"{it} is certified so far{caveats}: {held}{rest}"
+    told = [f"{model.model} is not certified {why}"]
     if held:
-        return f"{it} is certified{caveats and f'{caveats},'} against the attacks listed here: {held}"
-    if fell:
-        return f"{it} is not certified: {fell}{rest}"
-    return f"{model.model} is not decided yet: not finished {pending}"
+        how = f"{' in part' if why else ' so far' if pending else ''}{caveats}"
+        within = _within([one for one, _ in held])
+        told = [f"{model.model} is certified{how}{',' if how else ''} {within}: {_in_the_end(found, held)}"]
+        told += [f"Not certified {why}"] if why else []
+    told += [f"Not finished {pending}"] if pending else []
+    return ". ".join([*told, _on_clean(model)])
 
 
-def _in_the_end(model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
-    """What is wrong clean or attacked, beside the clean error."""
-    told = [
-        f"at most {rate(bound)} of inputs within {one.norm} {size_text(one.eps)}" for one, bound in in_the_end(lists)
-    ]
-    if not told:
-        return ""
-    clean = rate(model.clean_error.value)
-    return f"{model.model} is wrong on {' and '.join(told)}, clean or attacked (clean error {clean})"
+def _in_the_end(found: CertificateAssessment, held: Sequence[tuple[ListCertificate, float]]) -> str:
+    """What is wrong clean or attacked, at the largest sizes that are certified; how far that bound holds."""
+    bounds = " and ".join(f"{rate(bound)}{f' ({one.norm})' if len(held) > 1 else ''}" for one, bound in held)
+    return (
+        f"under these attacks it is wrong on at most {bounds} of inputs, a bound wrong at most {percent(found.zeta)} "
+        "of the time, by itself"
+    )
+
+
+def _on_clean(model: ModelCertificates) -> str:
+    return f"Clean error: {rate(model.clean_error.value)} on the {model.clean_error.n:,} calibration samples"
+
+
+def failing(lists: Sequence[ListCertificate]) -> str:
+    """`within linf 0.1, 0.3: …`: of each norm the sizes that fail, and why the first does; the largest, too."""
+    norms: dict[str, list[ListCertificate]] = {}
+    for one in lists:
+        if one.certificate is not None and not one.certified and not one.pending:
+            norms.setdefault(one.norm, []).append(one)
+    return "; ".join(_why(sorted(own, key=lambda one: one.eps)) for own in norms.values())
+
+
+def _why(lists: Sequence[ListCertificate]) -> str:
+    first, last = lists[0], lists[-1]
+    at, then = "", ""
+    if len(lists) > 1:
+        at, then = f" at {size_text(first.eps)}", f" and {_broken(last)} at {size_text(last.eps)}"
+    p, level = number_text(first.p, "p-value"), number_text(first.level, "p-value")
+    return (
+        f"{_within(lists)}: the worst attack breaks {_broken(first)} samples{at} (p = {p}, above its share of zeta, "
+        f"{level}){then}"
+    )
+
+
+def _broken(one: ListCertificate) -> str:
+    count = None if one.certificate is None else one.certificate.worst.count
+    return "none" if count is None else f"{count.failures:,} of {count.n:,}"
 
 
 def in_the_end(lists: Sequence[ListCertificate]) -> list[tuple[ListCertificate, float]]:
@@ -248,6 +276,17 @@ def _on_refused(model: ModelCertificates) -> list[str]:
         f"The model refuses to answer {model.n_refused} of these clean samples. To refuse is no failure, but what is "
         "refused, clean or attacked, counts among those that are wrong with or without an attack."
     ]
+
+
+def left_out(lists: Sequence[ListCertificate], told: Sequence[ListCertificate]) -> list[str]:
+    """A note on larger sizes than those of the claims, in their norms, that were tested, too."""
+    most = {norm: max(one.eps for one in told if one.norm == norm) for norm in {one.norm for one in told}}
+    larger = [one for one in lists if one.eps > most.get(one.norm, one.eps)]
+    if not larger:
+        return []
+    ends = {"not certified": "fails", "not finished": "is not finished", "certified": "is certified"}
+    named = ", ".join(f"{one.norm} {size_text(one.eps)} {ends[one.verdict]}" for one in larger)
+    return [f"Larger sizes were tested and are left out: {named}."]
 
 
 def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None:

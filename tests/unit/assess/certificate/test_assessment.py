@@ -242,18 +242,31 @@ def test_what_is_not_finished_is_told_as_neither(made: Make) -> None:
     ledger = made({"m": letters, "n": {"pgd@linf:0.1": "." * N}, "o": {"pgd@linf:0.1": broken(90)}}, samples=drawn())
     for method in ("exact", "betting"):
         found = assess_certificates(ledger, method=method)  # type: ignore[arg-type]
-        heads = [headline(model, model.lists) for model in found.models]
-        end = {name: rate(found.of(name).of("linf", 0.1).certificate.wrong.certified_risk) for name in ("m", "o")}  # type: ignore[union-attr]
+        heads = [headline(found, model, model.lists) for model in found.models]
+        end = rate(found.of("m").of("linf", 0.1).certificate.wrong.certified_risk)  # type: ignore[union-attr]
+        fails = "the worst attack breaks 90 of 100 samples (p = 1.0000, above its share of zeta, 0.0167)"
+        clean = "Clean error: 0 % on the 100 calibration samples"
         assert heads == [
-            f"m is wrong on at most {end['m']} of inputs within linf 0.1, clean or attacked (clean error 0 %); it is "
-            "certified in part: within linf up to eps = 0.1; not within linf 0.4; not finished within linf 0.2",
+            f"m is certified in part, within linf 0.1: under these attacks it is wrong on at most {end} of inputs, a "
+            f"bound wrong at most 5 % of the time, by itself. Not certified within linf 0.4: {fails}. Not "
+            f"finished within linf 0.2. {clean}",
             "n is not decided yet: not finished within linf 0.1",
-            f"o is wrong on at most {end['o']} of inputs within linf 0.1, clean or attacked (clean error 0 %); it is "
-            "not certified: within linf 0.1",
+            f"o is not certified within linf 0.1: {fails}. {clean}",
         ]
+        assert len(heads[0].split(". ")[0].split()) < 35
         assert "It is not decided yet whether" in claim(found, found.of("n"), found.of("n").lists)
         assert "It is not decided yet within linf 0.2" in claim(found, found.of("m"), found.of("m").lists)
         assert would_take(found, found.of("m").of("linf", 0.2)) is None
+
+
+def test_a_model_that_is_not_certified_is_said_so_first_with_the_sizes_that_fail_and_why(made: Make) -> None:
+    letters = {"pgd@linf:0.1": broken(9), "pgd@linf:0.2": broken(40), "pgd@linf:0.4": broken(100)}
+    found = assess_certificates(made({"m": letters}, samples=drawn()))
+    assert headline(found, found.models[0], found.lists) == (
+        f"m is not certified within linf 0.1, 0.2, 0.4: the worst attack breaks 9 of 100 samples at 0.1 (p = "
+        f"{binom.cdf(9, N, 0.1):.4f}, above its share of zeta, 0.0500) and 100 of 100 at 0.4. Clean error: 0 % on the "
+        "100 calibration samples"
+    )
 
 
 def test_a_look_decides_at_the_share_of_its_list(made: Make) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.calibration import read_calibration
 from advrisk.core.digest import digest
 from advrisk.core.errors import RiskError
@@ -79,12 +80,13 @@ def test_a_copy_of_what_was_learned_from_or_tuned_on_is_refused(made: Make, spli
         read_calibration(made(resisted(4), samples=samples))
 
 
-def test_copies_within_the_set_are_told(made: Make) -> None:
+def test_copies_within_the_set_are_a_caveat_of_every_model(made: Make) -> None:
     samples = uneven(4)
     samples[1]["hash"] = samples[2]["hash"] = "same"
-    assert "with the same content as another one: 1." in " ".join(
-        read_calibration(made(resisted(4), samples=samples)).notes
-    )
+    found = assess_certificates(made(resisted(4), samples=samples))
+    (caveat,) = found.models[0].caveats
+    assert caveat.startswith("Samples to calibrate with the same content as another one: 1.")
+    assert not any("same content" in note for note in found.notes)
 
 
 def test_the_fingerprint_is_of_ids_and_contents_and_the_order_of_analyses_of_contents_alone(made: Make) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advrisk.assess.certificate.assessment import assess_certificates
-from advrisk.assess.certificate.document import CertificateDocument, read_document
+from advrisk.assess.certificate.document import CertificateDocument, certificate_document, read_document
 from advrisk.assess.certificate.sections import certificate_words
 from advrisk.assess.certificate.signature import new_key, signature_problem, signed
 from advrisk.assess.certificate.statements import target_text
@@ -102,6 +102,18 @@ def test_what_it_says(whole: dict[str, Any]) -> None:
     assert len(whole["family"]) == 4
     assert sum(whole["calibration"]["classes"].values()) == len(SAMPLES)
     assert whole["model"]["name"] == MODEL
+
+
+def test_larger_sizes_that_are_left_out_are_a_note(ledger: Ledger, whole: dict[str, Any]) -> None:
+    found = assess_certificates(ledger)
+    model = found.of(MODEL)
+    given: dict[str, Any] = {"every": found.lists, "study": "signs", "seed": 7}
+    small = certificate_document(ledger, found, model, lists=[model.of("linf", 0.02)], **given)
+    assert small["claim"]["certified"]
+    assert small["notes"][-1] == "Larger sizes were tested and are left out: linf 0.05 fails."
+    assert verify_document(small).problems == ()
+    other_norm = certificate_document(ledger, found, model, lists=[model.of("l2", 1.0)], **given)
+    assert not any("left out" in note for note in (*other_norm["notes"], *whole["notes"]))
 
 
 @pytest.mark.parametrize("which", ["whole", "by_betting"])

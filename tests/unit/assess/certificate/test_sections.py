@@ -11,6 +11,7 @@ from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.figures import p_curves, risk_bars
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.certificate.sections import certificate_headlines, certificate_words, quantities, sections
+from advrisk.assess.certificate.statements import failing
 from advrisk.assess.certificate.words import rate
 from advrisk.core.numbers import size_text
 from advrisk.core.sections import Cell, Figure, Group, Table, Text, Value, every, headline_of, summary_of, without_twins
@@ -101,11 +102,14 @@ def at_most(found: CertificateAssessment, model: str, norm: str, eps: float) -> 
 def test_the_headline_says_who_is_certified(found: CertificateAssessment) -> None:
     clean = {one.model: rate(one.clean_error.value) for one in found.models}
     hardened = f"{at_most(found, 'hardened', 'linf', 0.02)}; clean error {clean['hardened']}"
-    plain = f"{at_most(found, MODEL, 'l2', 1.0)}, {at_most(found, MODEL, 'linf', 0.02)}; clean error {clean[MODEL]}"
+    plain = f"{at_most(found, MODEL, 'l2', 1.0)}, {at_most(found, MODEL, 'linf', 0.02)}"
+    plain += f"; not {failing(found.of(MODEL).lists)}"
     assert headline_of(tuple(sections(found))) == (
         f"At alpha = {100 * found.alpha:g} % and zeta = {100 * found.zeta:g} %, "
-        f"certified: hardened (incorrect, clean or attacked: {hardened}); "
-        f"certified in part: {MODEL} (incorrect, clean or attacked: {plain})."
+        f"certified: hardened (wrong under these attacks: {hardened}); "
+        f"certified in part: {MODEL} (wrong under these attacks: {plain}; clean error {clean[MODEL]}). "
+        f"Each bound is wrong at most {100 * found.zeta:g} % of the time, by itself; clean errors are on the "
+        "calibration samples (80)."
     )
     alone = replace(found, models=(found.of(MODEL),))
     assert [headline_of(tuple(sections(alone)))] == certificate_headlines(alone)

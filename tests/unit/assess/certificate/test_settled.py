@@ -102,6 +102,16 @@ def test_whatever_is_changed_after_a_test_is_said(ledger: Ledger, changes: dict[
     assert "take new samples, in a new folder" in sentence
 
 
+def test_of_another_seed_only_the_seed_is_said_unless_a_model_has_another_digest(ledger: Ledger) -> None:
+    ask(ledger, seed=7)
+    ask(ledger, seed=8, weights=", drawn anew")
+    (sentence,) = caveats_of_samples(ledger.reopened(), 0.05)
+    assert ": seed was 7 and is 8. If what is asked now" in sentence
+    ledger.reopened().append({"models": table_from("models", {"model": ["m"], "digest": ["another"]})})
+    (sentence,) = caveats_of_samples(ledger.reopened(), 0.05)
+    assert "seed was 7 and is 8; another model of that name, or attacks that work otherwise: m within" in sentence
+
+
 def test_the_way_back_is_a_change_too_and_the_same_question_is_none(ledger: Ledger) -> None:
     ask(ledger)
     frozen_at = asked_question(ledger.reopened()).frozen_at  # type: ignore[union-attr]
