@@ -48,6 +48,9 @@ class Command:
         return self._process.is_alive()
 
     def send(self, number: signal.Signals) -> None:
+        """Send a signal, not before the command begins: until then it would strike what starts it."""
+        while self.is_alive and not _begun(self.log).exists():
+            time.sleep(0.001)
         if self.is_alive:
             os.kill(self.pid, number)
 
@@ -85,7 +88,13 @@ def _carry_out(words: list[str], folder: Path, log: Path, prepare: Prepare | Non
 
     local.spawn_worker = _forked_worker
     local.GRACE_S, local.START_S = GRACE_S, START_S
+    _begun(log).touch()
     main()
+
+
+def _begun(log: Path) -> Path:
+    """A file that says that a command begins."""
+    return log.with_name(f"{log.name}-begun")
 
 
 def without_report() -> None:
