@@ -19,8 +19,8 @@ BENCH := engine distances autoattack peers risk validity
 demo: $(VENV)/.demo
 	$(BIN)/advrisk demo
 
-# One process for each core, and one thread for each process; one that has done its share takes over from others.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+# One process more than cores, as many tests wait for others; one thread for each. One that has done its share takes over.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(shell expr $$(nproc) + 1) --maxprocesses 5 --dist worksteal
 
 test: $(VENV)/.dev
 	$(PYTEST)
