@@ -20,7 +20,7 @@ demo: $(VENV)/.demo
 	$(BIN)/advrisk demo
 
 # One process more than cores, as many tests wait for others; one thread for each. One that has done its share takes over.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(shell expr $$(nproc) + 1) --maxprocesses 5 --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(shell expr $$(nproc 2>/dev/null || echo 2) + 1) --maxprocesses 5 --dist worksteal
 
 test: $(VENV)/.dev
 	$(PYTEST)
