@@ -118,7 +118,9 @@ def _print_fitting(
         for row in rows:
             table.add_row(*_plain_cells([_folded(cell, width) for cell, width in zip(row, widths, strict=True)]))
         console.print(table)
-    elif len(short) > 1 and (widths := _fitting(console.width, _at(columns, short), [_at(row, short) for row in rows])):
+    elif 1 < len(short) < len(columns) and (
+        widths := _fitting(console.width, _at(columns, short), [_at(row, short) for row in rows])
+    ):
         _print_words_below(console, columns, rows, dict(zip(short, widths, strict=True)))
     else:
         _print_blocks(console, columns, rows)
@@ -137,10 +139,10 @@ def _fitting(
         max([_longest_word(name), *(_narrowest(cell) if place in wrapped else _longest(cell) for cell in cells)])
         for place, (name, *cells) in enumerate(zip(columns, *rows, strict=True))
     ]
-    spare = room - sum(widths) - _BETWEEN * len(columns) + 1  # no blank behind the last
-    if spare < 0:
+    spare = room - sum(widths) - _BETWEEN * len(columns)
+    if spare < -1:  # one blank fewer suffices, as none is needed behind the last column
         return None
-    spare = max(0, spare - 1)
+    spare = max(0, spare)
     for text in (True, False):  # text needs room first
         places = [place for place in range(len(columns)) if (place in wrapped) is text]
         spare = _widen(widths, wanted, places, spare)
