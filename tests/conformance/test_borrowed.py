@@ -435,7 +435,7 @@ class TestResolved:
             ("foolbox", {"method": "LinfPDG"}, "linf", 0.1, "no attack 'LinfPDG'; did you mean 'LinfPGD'"),
             ("foolbox", {"method": "os"}, "linf", 0.1, "no attack 'os'"),
             ("foolbox", {"method": "Attack"}, "linf", 0.1, "no attack 'Attack'"),
-            ("foolbox", {"method": "LinfPGD"}, "l2", 0.1, "works in linf, not in l2; say norm: linf"),
+            ("foolbox", {"method": "LinfPGD"}, "l2", 0.1, "works in linf, not in l2; write norm: linf"),
             ("foolbox", {"method": "LinfPGD"}, "linf", None, "needs eps"),
             ("foolbox", {"method": "HopSkipJumpAttack"}, "l1", None, "cannot be made from these settings"),
             ("foolbox", {"method": "VirtualAdversarialAttack"}, "l2", 0.1, "needs steps"),

@@ -40,9 +40,9 @@ def test_a_requirement_that_nobody_can_meet_or_miss_is_refused_before_anything_r
 ) -> None:
     for text, complaint in (
         ("broken.plian at 0.2 <= 0.5", "did you mean 'plain'?"),
-        ("broken.plain at 0.5 <= 0.5", "no attack in linf was allowed a size of 0.5"),
+        ("broken.plain at 0.5 <= 0.5", "no attack in linf reaches the size 0.5"),
         ("damage.plain <= 0.5", "no probability"),
-        ("auroc.lid[plain] >= 0.5", "no detector is called 'lid'"),
+        ("auroc.lid[plain] >= 0.5", "unknown detector 'lid'"),
         ("risk.plain <= 0.5", "found no scenario"),
         ("certificate.plain", "found no certificate"),
         ("error_rows <= 50 %", "is a count"),

@@ -11,9 +11,9 @@ from advrisk.core.registries import Registries
 from advrisk.core.registry import Registry
 from advrisk.core.traits import AttackTraits, CorruptionTraits, ObjectiveTraits
 from advrisk.plan import (
-    KnownSample,
     ModelCard,
     Plan,
+    RecordedSample,
     Shard,
     choose_splits,
     cut_shards,
@@ -229,10 +229,10 @@ def growths(draw: st.DrawFn) -> tuple[list[int], int, int]:
     return steps, calibrate, tune
 
 
-def remembered(chosen: dict[str, str], shards: list[Shard], hashes: dict[str, str]) -> dict[str, KnownSample]:
+def remembered(chosen: dict[str, str], shards: list[Shard], hashes: dict[str, str]) -> dict[str, RecordedSample]:
     """What a ledger would say after such a step."""
     place = {name: (shard.id, number) for shard in shards for number, name in enumerate(shard.samples)}
-    return {name: KnownSample(hashes[name], split, *place.get(name, (None, None))) for name, split in chosen.items()}
+    return {name: RecordedSample(hashes[name], split, *place.get(name, (None, None))) for name, split in chosen.items()}
 
 
 @given(
@@ -246,7 +246,7 @@ def test_growing_in_steps_or_at_once_selects_the_same_samples_and_cuts_no_shard_
 ) -> None:
     steps, calibrate, tune = growth
     hashes = {name: digest(name) for name in IDS}
-    known: dict[str, KnownSample] = {}
+    known: dict[str, RecordedSample] = {}
     shards: list[Shard] = []
     for evaluate, size in zip(steps, sizes, strict=False):
         chosen = choose_splits(data_spec(evaluate, calibrate, tune, order), IDS, None, seed=seed, labels=LABELS)

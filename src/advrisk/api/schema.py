@@ -40,7 +40,7 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         _offer(parts["ArmEntry"], "objective", REGISTRIES.objectives)
         _offer(parts["SearchEntry"], "attack", REGISTRIES.attacks)
         _offer(parts["SearchEntry"], "objective", REGISTRIES.objectives)
-        for part in assessments.brought():
+        for part in assessments.from_packages():
             parts["AssessSpec"]["properties"][part.name] = part.traits.spec.model_json_schema()
         named: dict[str, Registry[Any]] = {"detectors": REGISTRIES.detectors, "losses": losses}
         named["measures"] = REGISTRIES.measures

@@ -26,7 +26,7 @@ from advrisk.study import (
     parse_targets,
     study_from,
 )
-from advrisk.study.target import DECIDED, NOT_LOOKED_AT, target_terms
+from advrisk.study.target import DECIDED, NOT_ANALYSED, target_terms
 
 if TYPE_CHECKING:
     from torch import nn
@@ -214,7 +214,7 @@ def _gate(run: Run) -> Seen:
     """Whether every requirement that more samples decide passes or fails."""
     assert run.decision_level is not None  # a gate is a decision
     results = [
-        one for one in run.gate().results if parse_requirement(one.requirement).left.quantity not in NOT_LOOKED_AT
+        one for one in run.gate().results if parse_requirement(one.requirement).left.quantity not in NOT_ANALYSED
     ]
     undecided = [one.requirement for one in results if one.verdict == "undecided"]
     said = f"undecided are {', '.join(undecided)}" if undecided else _verdicts(results)

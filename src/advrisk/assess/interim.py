@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from advrisk.core.seeds import key
 from advrisk.risk.looks import strict_level
-from advrisk.study import StoppingTarget, StudySpec, asked_level
+from advrisk.study import StoppingTarget, StudySpec, target_level
 from advrisk.study.target import DECIDED
 
 
@@ -33,4 +33,4 @@ def look_level(target: StoppingTarget, study: StudySpec, share: float, *, n_mode
     """The level of a look at a decision, which leaves room for the other looks; None where nothing is decided."""
     if not target.decides:
         return None
-    return strict_level(asked_level(target.text, study), share, n_models=n_models if target.text == DECIDED else 2)
+    return strict_level(target_level(target.text, study), share, n_models=n_models if target.text == DECIDED else 2)

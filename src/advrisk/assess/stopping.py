@@ -2,7 +2,7 @@
 
 from advrisk.core.numbers import level_text
 from advrisk.ledger.stopping import Look, Stopping
-from advrisk.study import StudySpec, asked_level
+from advrisk.study import StudySpec, target_level
 
 
 def stopping_words(found: Stopping | None, study: StudySpec | None = None, *, level: float | None = None) -> list[str]:
@@ -28,7 +28,7 @@ def level_words(found: Stopping, study: StudySpec | None = None, *, level: float
     if own is None:
         return []
     strictest = next(look for look in (*found.latest, *found.looks) if look.decides and look.level == own)
-    promised = f"the study's {level_text(asked_level(strictest.target, study)) if study else 'level'}"
+    promised = f"the study's {level_text(target_level(strictest.target, study)) if study else 'level'}"
     most = f"up to {n} looks" if (n := _at_most(strictest, found)) > 1 else "a look"
     share = f"so that all together keep {promised}, whichever the run stopped at."
     if level is not None and level != own:

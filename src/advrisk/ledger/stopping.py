@@ -17,7 +17,7 @@ from advrisk.core.files import write_json
 from advrisk.core.plain import InJson, plain
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
 from advrisk.ledger.ledger import Ledger
-from advrisk.study import asked_of, load_study, target_kind
+from advrisk.study import load_study, target_digests, target_kind
 
 FILE = "looks.json"
 
@@ -152,7 +152,7 @@ def asked_now(folder: Path) -> dict[str, str]:
     if not (folder / STUDY_FILE).is_file():
         return {}
     curve = folder / EVASION_FILE
-    return asked_of(load_study(folder / STUDY_FILE), curve.read_text(encoding="utf-8") if curve.is_file() else "")
+    return target_digests(load_study(folder / STUDY_FILE), curve.read_text(encoding="utf-8") if curve.is_file() else "")
 
 
 def read_stopping(folder: Path) -> Stopping | None:

@@ -1,6 +1,6 @@
 """Presets: named lists of arms, as a study would write them.
 
-A preset is a function of its settings that returns entries of `arms`. Those named after a paper hold the paper's arms.
+A preset is a function of its settings that returns entries of `arms`. A preset named after a paper has its arms.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ Lines = list[dict[str, Any]]
 
 _MEAD_OBJECTIVES = ["ace", "kl", "fisher-rao", "gini"]
 
-# What applies to any image. A colour cast is not among them: of gray images it changes the brightness only.
+# Corruptions of any image. A colour cast is not among them: it only changes the brightness of gray images.
 _SENSOR = (
     "blur",
     "brightness",
@@ -38,13 +38,13 @@ def first_look(*, norm: str = "linf", eps: tuple[float, ...]) -> Lines:
 
 @presets.register("minimal-distance", traits=SourceTraits("you ask how near a success is: all that damage needs"))
 def minimal_distance(*, norm: str = "linf") -> Lines:
-    """The attack `minimum-norm`: few passes, and in linf on nearly all samples as near as all of `damage-paper`."""
+    """The attack `minimum-norm`: few passes; in linf as near as all of `damage-paper` on nearly all samples."""
     return [{"attack": "minimum-norm", "norm": norm}]
 
 
 @presets.register("autoattack", traits=SourceTraits("others must be able to compare the verdict within eps"))
 def autoattack(*, norm: str = "linf", eps: tuple[float, ...]) -> Lines:
-    """AutoAttack, standard version: APGD-CE, targeted APGD-DLR, targeted FAB and Square, each on what is left."""
+    """AutoAttack, standard version: APGD-CE, targeted APGD-DLR, targeted FAB and Square, each on unbroken samples."""
     return [{"attack": "autoattack", "norm": norm, "eps": list(eps)}]
 
 
@@ -70,10 +70,10 @@ def mead_cifar10() -> Lines:
 def _mead(*, square_eps: float, rotation: float, translation: float) -> Lines:
     """The arms of both data sets, which differ in the sizes of Square and of the spatial attack.
 
-    The last point of an attack counts, success or not; those that look for the smallest perturbation keep that, and
-    Square keeps the first success, where the paper's implementation ends. The paper's 0.01 for Carlini & Wagner in l2
-    is the constant its search begins with: as a size it would allow nothing. The spatial attack tries a grid up to the
-    paper's largest rotation and shift, where the paper's implementation tries one corner of it.
+    The last point of an attack counts, success or not. Minimum-norm attacks keep the smallest perturbation, and Square
+    keeps the first success, where the paper's implementation ends. The paper's 0.01 for Carlini & Wagner in l2 is the
+    first constant of its search: as a size it would allow nothing. The spatial attack tries a grid up to the paper's
+    largest rotation and shift, where the paper's implementation tries one corner of it.
     """
     climbed = {"objective": _MEAD_OBJECTIVES, "keep": "last"}
     linf = [0.03125, 0.0625, 0.125, 0.25, 0.3125, 0.5]
@@ -125,11 +125,11 @@ def prosac_paper() -> Lines:
     """AutoAttack, Square (p = 0.05) and NES in l2 and linf, at the paper's sizes.
 
     In l2, AutoAttack at 0.021, 0.022 … 0.030 and NES at 0.10 … 0.30 and 0.14 … 0.18; in linf, AutoAttack at 1e-5,
-    2e-5 … 1e-4. Where no sizes are known, the nearest are taken: AutoAttack's for Square, and in linf for NES, too. The
-    settings of NES are the middle of the grid that the paper begins its search with.
+    2e-5 … 1e-4. Where the paper gives no sizes, those of AutoAttack apply: to Square, and in linf to NES. The settings
+    of NES are the middle of the paper's initial search grid.
     """
-    l2 = [round(0.021 + 0.001 * place, 3) for place in range(10)]
-    linf = [round(1e-5 * place, 5) for place in range(1, 11)]
+    l2 = [round(0.021 + 0.001 * k, 3) for k in range(10)]
+    linf = [round(1e-5 * k, 5) for k in range(1, 11)]
     nes = {"attack": "nes", "sigma": 0.01, "step_size": 0.02}
     return [
         {"attack": "autoattack", "norm": "l2", "eps": l2},
@@ -141,7 +141,7 @@ def prosac_paper() -> Lines:
     ]
 
 
-@presets.register("sensor", traits=SourceTraits("you ask what cameras do to images, and not what somebody does"))
+@presets.register("sensor", traits=SourceTraits("you ask what cameras do to images, not what an attacker does"))
 def sensor(*, level: tuple[int, ...] = (1, 3, 5)) -> Lines:
     """Ten corruptions by cameras and image files at each level; for colour images, add `colour-cast` yourself."""
     return _corruptions(_SENSOR, level)

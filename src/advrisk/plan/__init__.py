@@ -1,4 +1,4 @@
-"""Study + registries -> cells. Pure: no file, no torch, no clock."""
+"""Study + registries -> cells. Pure functions: no file, no torch, no clock."""
 
 from advrisk.plan.arms import entry_for, expand_arms
 from advrisk.plan.card import ModelCard
@@ -9,12 +9,12 @@ from advrisk.plan.defences import DefendedModel, expand_defences, model_names, t
 from advrisk.plan.detectors import ConfiguredDetector, detector_id, expand_detectors, names_of
 from advrisk.plan.measures import ConfiguredMeasure, expand_measures
 from advrisk.plan.samples import (
-    KnownSample,
+    RecordedSample,
     Shard,
     choose_splits,
     cut_shards,
     dropped_from,
-    in_order_of_looks,
+    in_interim_order,
     refuse_moved,
     samples_left,
 )
@@ -27,9 +27,9 @@ __all__ = [
     "ConfiguredDetector",
     "ConfiguredMeasure",
     "DefendedModel",
-    "KnownSample",
     "ModelCard",
     "Plan",
+    "RecordedSample",
     "Search",
     "Setting",
     "Shard",
@@ -46,7 +46,7 @@ __all__ = [
     "expand_detectors",
     "expand_measures",
     "expand_searches",
-    "in_order_of_looks",
+    "in_interim_order",
     "make_plan",
     "model_names",
     "names_of",

@@ -1,4 +1,4 @@
-"""From the lines of `arms` to arms: names looked up, parameters bound, grids expanded."""
+"""Arms from the entries of `arms`: parts by name, bound parameters, expanded grids."""
 
 import contextlib
 import itertools
@@ -16,15 +16,15 @@ from advrisk.plan.grids import flat, grid, shown
 from advrisk.plan.naming import named_arms, refuse_taken_names
 from advrisk.study import CLEAN, Arm, ArmEntry, Loc, Source, StudySpec, validated
 
-_BESIDE_PRESETS = ("keep", "max_queries", "repeats", "draws")  # these hold for every arm a preset brings
+_BESIDE_PRESETS = ("keep", "max_queries", "repeats", "draws")  # these apply to every arm of a preset
 
-Named = Mapping[str, tuple[str, ...]]  # what detectors may be called -> their full names
+Named = Mapping[str, tuple[str, ...]]  # names of detectors in a study -> their full names
 
 
 def expand_arms(study: StudySpec, registries: Registries, detectors: Named | None = None) -> list[Arm]:
     """Every arm of a study, the clean one first, each once; `detectors` are those that an attack may know."""
     arms = {CLEAN.id: CLEAN}
-    seen = dict(arms)  # and the arms that craft what is transferred
+    first = dict(arms)  # the first arm of each id, with those that craft points to transfer
     for index, entry in enumerate(study.arms):
         loc: Loc = ("arms", index)
         try:
@@ -37,22 +37,20 @@ def expand_arms(study: StudySpec, registries: Registries, detectors: Named | Non
             raise study.where.error(loc, str(error)) from None
         for arm in expanded:
             for one in filter(None, (arm, arm.crafted_by)):
-                if differing := _differing(seen.setdefault(one.id, one), one):
-                    raise study.where.error(loc, f"the arm {one.id!r} stands here twice with different {differing}")
+                if differing := _differing(first.setdefault(one.id, one), one):
+                    raise study.where.error(loc, f"found the arm {one.id!r} twice with different {differing}")
     return list(arms.values())
 
 
 def _one_name(before: Arm, arm: Arm) -> Arm:
-    """The arm that stands here already, with the name that either has."""
+    """The earlier arm, with the name of either."""
     if before.name and arm.name and before.name != arm.name:
-        raise AdvriskError(
-            f"the arm {arm.id} is called {before.name!r} already, and {arm.name!r} here; remove one name"
-        )
+        raise AdvriskError(f"the arm {arm.id} has the names {before.name!r} and {arm.name!r}; remove one name")
     return replace(before, name=before.name or arm.name)
 
 
-def place_of(arm: Arm, study: StudySpec, registries: Registries, detectors: Named | None = None) -> Loc:
-    """Which entry of `arms` brings an arm, or one that is crafted by it, for a complaint about it."""
+def entry_loc(arm: Arm, study: StudySpec, registries: Registries, detectors: Named | None = None) -> Loc:
+    """The location of the entry of `arms` with this arm, or with a transfer of its points, for an error message."""
     for index, entry in enumerate(study.arms):
         for other in expand_entry(entry, registries, detectors=detectors or {}):
             if arm.id in (other.id, other.crafted_by and other.crafted_by.id):
@@ -63,7 +61,7 @@ def place_of(arm: Arm, study: StudySpec, registries: Registries, detectors: Name
 def _check_surrogates(arms: Iterable[Arm], models: Sequence[str]) -> None:
     for arm in arms:
         if arm.surrogate is not None and arm.surrogate not in models:
-            raise AdvriskError(f"no model is called {arm.surrogate!r}; {did_you_mean(arm.surrogate, models)}")
+            raise AdvriskError(f"unknown model {arm.surrogate!r}; {did_you_mean(arm.surrogate, models)}")
 
 
 def _differing(before: Arm, arm: Arm) -> str:
@@ -76,13 +74,13 @@ def _differing(before: Arm, arm: Arm) -> str:
 def expand_entry(
     entry: ArmEntry, registries: Registries, *, to_transfer: bool = False, detectors: Named | None = None
 ) -> list[Arm]:
-    """The arms that one entry of `arms` stands for; without `detectors`, there are none that an attack could know."""
+    """The arms of one entry of `arms`; `detectors` are those that an attack may know."""
     expanded = _expanded(entry, registries, to_transfer=to_transfer, detectors=detectors)
-    return named_arms(entry.name, expanded, _called(detectors or {}))
+    return named_arms(entry.name, expanded, _aliases(detectors or {}))
 
 
-def _called(detectors: Named) -> dict[str, str]:
-    """Full name -> what a detector is called, where that is a name that the study gave."""
+def _aliases(detectors: Named) -> dict[str, str]:
+    """Full name of a detector -> the name that the study gives it, if any."""
     return {those[0]: name.rpartition("@")[0] for name, those in detectors.items() if "@" in name and name not in those}
 
 
@@ -106,14 +104,14 @@ def _expanded(entry: ArmEntry, registries: Registries, *, to_transfer: bool, det
 def _from_presets(
     entry: ArmEntry, registries: Registries, *, to_transfer: bool, detectors: Named | None
 ) -> Iterator[Arm]:
-    given = _given(entry, ("norm", "eps", "objective", "level"))
-    whole = ("eps", "level")  # presets take these as lists
-    settings = {key: value[0] if key not in whole and len(value) == 1 else value for key, value in given.items()}
+    options = _set_fields(entry, ("norm", "eps", "objective", "level"))
+    lists = ("eps", "level")  # presets take these as lists
+    settings = {key: value[0] if key not in lists and len(value) == 1 else value for key, value in options.items()}
     for name in entry.preset or ():
         preset = registries.presets.get(name)
-        _check_preset(preset, given)
+        _check_preset(preset, options)
         for line in preset.function(**preset.bind(settings | entry.params, beside=_BESIDE_PRESETS)):
-            common = _given(entry, entry.model_fields_set.intersection(_BESIDE_PRESETS))
+            common = _set_fields(entry, entry.model_fields_set.intersection(_BESIDE_PRESETS))
             if not _repeatable(line, registries):
                 common.pop("repeats", None)
             line = line | ({"arm": line["arm"] | common} if "arm" in line else common)
@@ -122,20 +120,20 @@ def _from_presets(
 
 
 def _repeatable(line: Mapping[str, Any], registries: Registries) -> bool:
-    """Whether repeats of a preset's line mean something; of attacks, its arms say so."""
+    """Whether a preset's line can be repeated: corruptions must be random; attacks are checked with their arms."""
     name = line.get("corruption")
     return not isinstance(name, str) or registries.corruptions.get(name).traits.random
 
 
-def _given(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:
+def _set_fields(entry: ArmEntry, names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(entry, name)) is not None}
 
 
-def _check_preset(preset: Part[Any], given: Iterable[str]) -> None:
-    for name in given:
+def _check_preset(preset: Part[Any], options: Iterable[str]) -> None:
+    for name in options:
         if name not in preset.parameters:
             allowed = ", ".join([*preset.parameters, *_BESIDE_PRESETS])
-            raise AdvriskError(f"{preset.name} brings its own {name}; beside this preset only {allowed} may be given")
+            raise AdvriskError(f"{preset.name} sets its own {name}; with this preset, set only {allowed}")
 
 
 def _transfer_arms(entry: ArmEntry, crafting: ArmEntry, registries: Registries) -> Iterator[Arm]:
@@ -143,7 +141,7 @@ def _transfer_arms(entry: ArmEntry, crafting: ArmEntry, registries: Registries) 
     for surrogate in entry.surrogates or ():
         for arm in expand_entry(crafting, registries, to_transfer=True):
             if arm.kind != "attack":
-                raise AdvriskError(f"{arm.id} is no attack, so it crafts nothing to transfer")
+                raise AdvriskError(f"{arm.id} is no attack, so it has no points to transfer")
             yield replace(
                 arm,
                 id="-".join([part.name, surrogate, arm.id]),
@@ -158,32 +156,30 @@ def _transfer_arms(entry: ArmEntry, crafting: ArmEntry, registries: Registries) 
 def _watching_arms(
     entry: ArmEntry, part: Part[AttackTraits], registries: Registries, detectors: Named | None
 ) -> Iterator[Arm]:
-    """The arms of an attack that knows a detector: for each one that it is to know, under that one's name."""
+    """The arms of an attack that knows a detector: one for each detector of the entry, with its name."""
     if detectors is None:
-        raise AdvriskError(
-            f"{part.name} knows a detector of the model it attacks: no arm to transfer, or to learn from"
-        )
+        raise AdvriskError(f"{part.name} knows a detector of its model, so it cannot be transferred or learned from")
     params = {key: value for key, value in entry.params.items() if key != DETECTOR}
-    for full in _known_detectors(entry.params.get(DETECTOR), part, detectors):
+    for full in _evaded_detectors(entry.params.get(DETECTOR), part, detectors):
         extra = f"{DETECTOR}={full.rpartition('@')[0]}"
         for arm in _attack_arms(entry, params, part, registries, to_transfer=False):
             head, *settings = arm.id.split(",")
             yield replace(arm, id=",".join([head, extra, *settings]), params={**arm.params, DETECTOR: full})
 
 
-def _known_detectors(asked: Any, part: Part[AttackTraits], detectors: Named) -> list[str]:
-    """The full names of the detectors that an arm names."""
+def _evaded_detectors(named: Any, part: Part[AttackTraits], detectors: Named) -> list[str]:
+    """The full names of the detectors that an arm evades."""
     if not detectors:
-        found = f"{part.name} gets past a detector, and this study has none"
-        raise AdvriskError(f"{found}; add `detectors: [confidence]`, say, and name it here: `{DETECTOR}: confidence`")
+        problem = f"{part.name} evades a detector, and this study has none"
+        raise AdvriskError(f"{problem}; add `detectors: [confidence]` and, to this arm, `{DETECTOR}: confidence`")
     shown = [name for name in detectors if "@" not in name]
-    if asked is None or asked == []:
-        raise AdvriskError(f"{part.name} needs `{DETECTOR}`, the one that it is to get past: {', '.join(shown)}")
+    if named is None or named == []:
+        raise AdvriskError(f"{part.name} needs `{DETECTOR}`, the detector to evade: {', '.join(shown)}")
     full: dict[str, None] = {}
-    for name in asked if isinstance(asked, list) else [asked]:
+    for name in named if isinstance(named, list) else [named]:
         if not isinstance(name, str) or name not in detectors:
             hint = did_you_mean(str(name), shown)
-            raise AdvriskError(f"{part.name}: no detector of this study is called {name!r}; {hint}")
+            raise AdvriskError(f"{part.name}: unknown detector {name!r}; {hint}")
         full |= dict.fromkeys(detectors[name])
     return list(full)
 
@@ -203,7 +199,7 @@ def _attack_arms(
     for name in objectives:
         _check_objective(entry, part, registries.objectives.get(name) if name else None)
     sizes: list[float | None] = [*entry.eps] if entry.eps else [None]
-    # The first success lies just across the surrogate's boundary: elsewhere it would seldom be one.
+    # The first success lies just across the surrogate's boundary: it would seldom succeed on another model.
     keeps = entry.keep or ["strongest" if to_transfer and traits.keep == "first" else traits.keep]
     settings = [part.bind(choice, beside=ArmEntry.model_fields) for choice in grid(params, part)]
     for norm, eps, objective, keep, bound in itertools.product(norms, sizes, objectives, keeps, settings):
@@ -250,19 +246,19 @@ def _check_without_norm(entry: ArmEntry, part: Part[AttackTraits]) -> None:
         if getattr(entry, name) is not None:
             raise AdvriskError(f"{part.name} has no norm and no eps; remove `{name}`")
     if "smallest" in (entry.keep or ()):
-        raise AdvriskError(f"{part.name} has no norm to call a success the smallest in: keep first, strongest or last")
+        raise AdvriskError(f"{part.name} has no norm, so no smallest success; keep first, strongest or last")
 
 
 def _check_counted_by_batch(entry: ArmEntry, part: Part[AttackTraits]) -> None:
-    """What only an attack can do whose passes are seen one by one."""
+    """Refuse options that need passes counted per sample."""
     if entry.draws > 1:
-        raise AdvriskError(f"{part.name} asks the model by itself, once about each point; remove `draws`")
+        raise AdvriskError(f"{part.name} queries the model itself, once per point; remove `draws`")
     if entry.max_queries is not None:
         remedy = "remove `max_queries` and give the attack fewer steps by its own settings"
-        raise AdvriskError(f"{part.name} is counted as a whole, so no sample can be stopped on the way; {remedy}")
+        raise AdvriskError(f"{part.name} counts passes per batch, so it cannot stop single samples; {remedy}")
     for keep in entry.keep or ():
         if keep != part.traits.keep:
-            raise AdvriskError(f"{part.name} gives back one point for each sample: keep {part.traits.keep}, not {keep}")
+            raise AdvriskError(f"{part.name} returns one point per sample: keep {part.traits.keep}, not {keep}")
 
 
 def _check_objective(entry: ArmEntry, part: Part[AttackTraits], objective: Part[ObjectiveTraits] | None) -> None:
@@ -270,15 +266,15 @@ def _check_objective(entry: ArmEntry, part: Part[AttackTraits], objective: Part[
         _check_repeats(entry, part.name, random=part.traits.random)
         return
     if part.traits.aims and not objective.traits.targeted:
-        raise AdvriskError(f"{part.name} climbs towards classes, which the objective {objective.name} cannot")
-    # Such an objective has no slope at the clean input: attacks begin beside it, at a random point.
+        raise AdvriskError(f"{part.name} aims at classes, which the objective {objective.name} cannot")
+    # Such an objective has no slope at the clean input, so attacks start at a random point near it.
     random = part.traits.random or objective.traits.from_clean
     _check_repeats(entry, f"{part.name} with the objective {objective.name}", random=random)
 
 
 def _check_repeats(entry: ArmEntry, what: str, *, random: bool) -> None:
     if entry.repeats > 1 and not random:
-        raise AdvriskError(f"{what} is not random: {entry.repeats} repeats would all be the same; remove `repeats`")
+        raise AdvriskError(f"{what} is not random: its {entry.repeats} repeats would be equal; remove `repeats`")
 
 
 def _corruption_arms(entry: ArmEntry, part: Part[CorruptionTraits]) -> Iterator[Arm]:
@@ -305,7 +301,7 @@ def _corruption_arms(entry: ArmEntry, part: Part[CorruptionTraits]) -> Iterator[
 
 
 def _strength(part: Part[CorruptionTraits], level: int, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a level of a corruption stands for."""
+    """The parameters that a level of a corruption sets."""
     levels = part.traits.levels
     if not levels:
         raise AdvriskError(f"{part.name} has no levels; remove `level` and give its strength")
@@ -318,10 +314,10 @@ def _strength(part: Part[CorruptionTraits], level: int, params: Mapping[str, Any
 
 
 def entry_for(name: str, registries: Registries) -> tuple[str, int] | None:
-    """What to write into `arms` for a name that a scenario knows, and how many arms that makes; None if nobody knows.
+    """The entry of `arms` for a name in a scenario, and its number of arms; None for an unknown name.
 
-    The name is that of a corruption (`rain`), of one of its levels (`rain-level-2`), or of an attack or a preset, of
-    which only the user knows what else is to be said.
+    The name is that of a corruption (`rain`), of one of its levels (`rain-level-2`), or of an attack or a preset, whose
+    other settings the user must choose.
     """
     family, _, level = name.partition("-level-")
     if name in registries.attacks:
@@ -340,7 +336,7 @@ def entry_for(name: str, registries: Registries) -> tuple[str, int] | None:
 
 
 def _preset_arms(name: str, registries: Registries) -> Iterator[Arm]:
-    """The arms of a preset as it is; none where it needs to be told something."""
+    """The arms of a preset without settings; none if it needs some."""
     with contextlib.suppress(AdvriskError):
         yield from expand_entry(validated(ArmEntry, {"preset": name}, Source()), registries)
 
@@ -354,7 +350,7 @@ def readable_id(
     max_queries: int | None = None,
     draws: int = 1,
 ) -> str:
-    """Readable and stable: `pgd-linf-0.1-ace`, then whatever differs from the defaults: `,steps=10`."""
+    """A readable, stable id: `pgd-linf-0.1-ace`, then all settings that differ from the defaults: `,steps=10`."""
     changed = {name: value for name, value in bound.items() if value != part.parameters[name].default}
     extras = [f"{name}={shown(value)}" for name, value in flat(changed)]
     if isinstance(part.traits, AttackTraits) and keep != part.traits.keep:
@@ -367,7 +363,7 @@ def readable_id(
 
 
 def with_params(arm: Arm, part: Part[Any], params: Mapping[str, Any]) -> Arm:
-    """The same attack with other parameters, by its own name."""
+    """The same attack with other parameters, and its id."""
     words = [arm.norm, shown(arm.eps), arm.objective]
     name = readable_id(part, words, params, keep=arm.keep, max_queries=arm.max_queries, draws=arm.draws)
     return replace(arm, id=name, params=dict(params))

@@ -1,4 +1,4 @@
-"""A loaded model as planning sees it."""
+"""A loaded model's properties for planning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from advrisk.core.traits import Capability
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What planning needs to know of a loaded model."""
+    """The properties of a loaded model that planning needs."""
 
     name: str
     digest: str
@@ -16,6 +16,6 @@ class ModelCard:
     n_classes: int
     takes_images: bool = True  # inputs are channels × height × width
     surrogate: bool = False  # not assessed: points are crafted on it
-    opaque: Mapping[str, str] = field(default_factory=dict)  # detector -> why it cannot see the layers it looks at
-    undropped: str = ""  # why its dropout cannot be switched on; empty where it can
+    opaque: Mapping[str, str] = field(default_factory=dict)  # detector -> why it cannot read the layers that it needs
+    undropped: str = ""  # why its dropout cannot be switched on; "" if it can
     random: bool = False  # it answers the same input differently each time

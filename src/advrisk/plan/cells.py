@@ -1,4 +1,4 @@
-"""From a study to cells: the units of work, each named by everything that decides its result."""
+"""The cells of a study: the units of work, each named by everything that decides its result."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from advrisk.core.digest import digest
 from advrisk.core.names import no_match
 from advrisk.core.registries import Registries
 from advrisk.core.traits import DETECTOR, Capability, Resolved, gives
-from advrisk.plan.arms import Named, expand_arms, place_of
+from advrisk.plan.arms import Named, entry_loc, expand_arms
 from advrisk.plan.card import ModelCard
 from advrisk.plan.certified import refuse_uncertifiable
 from advrisk.plan.detectors import ConfiguredDetector, names_of, refuse_detectors
@@ -23,9 +23,9 @@ from advrisk.study import AVERAGE, Arm, Loc, StudySpec, TargetSpec
 class Cell:
     """One model, one arm, one shard, one repeat.
 
-    `needs` are the cells that must be finished first: of a transfer, the one that crafts its points. `is_needed`: the
-    points of this cell will be taken over by others. `is_example`: detectors learn from them, and no row is recorded.
-    `keeps_inputs` is false where only the rows matter: a search tries many settings.
+    `needs` are the cells that must finish first: for a transfer, the one that crafts its points. `is_needed`: transfers
+    use the points of this cell. `is_example`: detectors learn from its points, and the ledger records no rows.
+    `keeps_inputs` is false where only the rows matter, as in a search.
     """
 
     id: str
@@ -42,14 +42,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a study asks to be run: which arm against which model, on which shards.
+    """The work of a study: which arm against which model, on which shards.
 
-    Cells on samples of other splits are plans of their own, made from this one: see `plan.certification`. `tune` and
-    `calibrate` are empty where nothing is run there.
+    Cells on samples of other splits belong to plans derived from this one: see `plan.certification`. `tune` and
+    `calibrate` are empty where no cell uses them.
     """
 
     assessed: tuple[tuple[str, Arm], ...]  # (model, arm): every arm of the study against every model to assess
-    crafting: tuple[tuple[str, Arm], ...]  # what else surrogates are attacked with, for points to transfer
+    crafting: tuple[tuple[str, Arm], ...]  # further attacks on surrogates, for points to transfer
     shards: tuple[Shard, ...]
     recipes: Mapping[tuple[str, str], str]  # (model, arm id) -> recipe
     tune: tuple[Shard, ...] = ()
@@ -58,14 +58,14 @@ class Plan:
 
     @property
     def attempts(self) -> tuple[tuple[str, Arm], ...]:
-        """Every pair of model and arm, after the one whose points it takes over; those that share one, together."""
+        """Every pair of model and arm, after the pair whose points it transfers; those that share one, together."""
         alone = [pair for pair in self.assessed if pair[1].crafted_by is None]
         transfers = [pair for pair in self.assessed if pair[1].crafted_by is not None]
         return (*self.crafting, *alone, *sorted(transfers, key=lambda pair: pair[1].id))
 
     @cached_property
     def watched(self) -> frozenset[str]:
-        """The detectors, by full name, that some arm tries to get past."""
+        """The full names of the detectors that some arm evades."""
         return frozenset(str(arm.params[DETECTOR]) for _, arm in self.assessed if DETECTOR in arm.params)
 
     def cells(self) -> Iterator[Cell]:
@@ -77,19 +77,19 @@ class Plan:
                     yield self._cell(model, arm, shard, repeat)
 
     def find(self, name: str, model: str, arm: str, sample: str) -> Cell | None:
-        """The cell of that name, which holds this sample; None where the plan has no such one."""
-        wanted, shard = self._arms.get((model, arm)), self._homes.get(sample)
-        if wanted is None or shard is None:
+        """The cell with this name and sample; None if the plan has none."""
+        planned, shard = self._arms.get((model, arm)), self._shard_of.get(sample)
+        if planned is None or shard is None:
             return None
-        found = (self._cell(model, wanted, shard, repeat) for repeat in range(wanted.repeats))
-        return next((cell for cell in found if cell.id == name), None)
+        cells = (self._cell(model, planned, shard, repeat) for repeat in range(planned.repeats))
+        return next((cell for cell in cells if cell.id == name), None)
 
     @cached_property
     def _arms(self) -> Mapping[tuple[str, str], Arm]:
         return {(model, arm.id): arm for model, arm in self.attempts}
 
     @cached_property
-    def _homes(self) -> Mapping[str, Shard]:
+    def _shard_of(self) -> Mapping[str, Shard]:
         return {name: shard for shard in self.shards for name in shard.samples}
 
     def _cell(self, model: str, arm: Arm, shard: Shard, repeat: int) -> Cell:
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def all_shards(self) -> tuple[Shard, ...]:
-        """Those of every split on which cells are run."""
+        """The shards of every split with cells."""
         return (*self.shards, *self.tune, *self.calibrate)
 
     @property
@@ -126,7 +126,7 @@ def make_plan(
     tune: Sequence[Shard] = (),
     calibrate: Sequence[Shard] = (),
 ) -> Plan:
-    """Complete an outline by shards and recipes; `space` names what inputs may be."""
+    """Complete an outline with shards and recipes; `space` is the digest of the space."""
     cards = {model.name: model for model in models}
     recipes: dict[tuple[str, str], str] = {}
     for model, arm in outline.attempts:
@@ -141,7 +141,7 @@ def make_plan(
 def example_cell(
     study: StudySpec, registries: Registries, model: ModelCard, arm: Arm, shard: Shard, *, space: str
 ) -> Cell:
-    """A cell that is in no plan: what it crafts is learned from."""
+    """A cell outside all plans that crafts examples for a detector."""
     recipe = recipe_of(study, registries, model.digest, arm, space, random=model.random)
     name = digest([recipe, model.name, arm.id, shard.id, 0])
     return Cell(name, recipe, model.name, arm, shard, 0, is_example=True)
@@ -154,7 +154,7 @@ def outline_plan(
     models: Sequence[ModelCard],
     detectors: Sequence[ConfiguredDetector] = (),
 ) -> Plan:
-    """Which arm meets which model, without samples and recipes; refuses what these models cannot answer."""
+    """The pairs of models and arms, without samples and recipes; refuses arms that these models cannot answer."""
     names = names_of(detectors)
     arms = expand_arms(study, registries, names)
     _refuse_unknown_arms(study, arms)
@@ -167,29 +167,29 @@ def outline_plan(
     outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {}, searches=searches)
     attempts = (*outline.attempts, *((search.model, search.arm) for search in searches))
     attacks = {arm.id: arm for _, arm in attempts if arm.kind == "attack"}
-    known = {name: _resolved(arm, registries) for name, arm in attacks.items()}
+    resolved = {name: _resolved(arm, registries) for name, arm in attacks.items()}
     for model, arm in attempts:
-        if arm.id in known:
-            _refuse_incapable(study, cards[model], arm, known[arm.id].needs, registries, names)
+        if arm.id in resolved:
+            _refuse_incapable(study, cards[model], arm, resolved[arm.id].needs, registries, names)
     for model, arm in attempts:
         if arm.kind == "corruption":
             _refuse_inputs(study, cards[model], arm, registries)
         _refuse_objective(study, cards[model], arm, registries, names)
         _refuse_too_many_draws(study, cards[model], arm, registries, names)
     for name, arm in attacks.items():
-        _refuse_goal(study, arm, known[name], registries, names)
+        _refuse_goal(study, arm, resolved[name], registries, names)
     refuse_detectors(study, registries, detectors, models)
     refuse_measures(study, registries, models)
     return outline
 
 
-def _place(arm: Arm, study: StudySpec, registries: Registries, names: Named) -> Loc:
-    """Which entry of `arms` or `search` brings an arm."""
-    brought = place_of(arm, study, registries, names)
-    if len(brought) == 1:
+def _entry_loc(arm: Arm, study: StudySpec, registries: Registries, names: Named) -> Loc:
+    """The location of the entry of `arms` or `search` with this arm."""
+    loc = entry_loc(arm, study, registries, names)
+    if len(loc) == 1:
         models = [ModelCard("any", "", "gradients", 0)]
-        return next((one.place for one in expand_searches(study, registries, models) if one.arm.id == arm.id), brought)
-    return brought
+        return next((one.loc for one in expand_searches(study, registries, models) if one.arm.id == arm.id), loc)
+    return loc
 
 
 def _assessed(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]) -> tuple[tuple[str, Arm], ...]:
@@ -199,84 +199,85 @@ def _assessed(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[Arm]
     inside = {name for spec in study.defences.values() for name in spec.of}
     for model in models:
         if model.surrogate and model.name not in inside and not any(arm.surrogate == model.name for arm in arms):
-            found = f"is a surrogate, but no arm transfers from it: {{attack: transfer, from: {model.name}, arm: …}}"
-            raise study.where.error(("models", model.name), found)
+            problem = "is a surrogate, but no arm transfers from it; add one"
+            remedy = f"{{attack: transfer, from: {model.name}, arm: …}}"
+            raise study.where.error(("models", model.name), f"{problem}: {remedy}")
     return tuple((name, arm) for name in names for arm in arms)
 
 
 def _crafting(cards: Mapping[str, ModelCard], arms: Sequence[Arm]) -> tuple[tuple[str, Arm], ...]:
-    """What a surrogate is attacked with although the study does not ask for it."""
-    asked = {arm.id for arm in arms}
+    """Attacks on surrogates that are no arms of the study against them."""
+    own = {arm.id for arm in arms}
     pairs = {
         (arm.surrogate, arm.crafted_by.id): (arm.surrogate, arm.crafted_by)
         for arm in arms
         if arm.crafted_by and arm.surrogate
-        if cards[arm.surrogate].surrogate or arm.crafted_by.id not in asked
+        if cards[arm.surrogate].surrogate or arm.crafted_by.id not in own
     }
     return tuple(pairs.values())
 
 
 def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
-    """What an assessment names must be among the arms, or the answer would come after all the work."""
+    """Refuse arms in an assessment that the study does not have, before any work."""
     ids = [arm.shown for arm in arms]
     for method, named in (("damage", study.assess.damage.arms), ("detection", study.assess.detection.arms)):
-        for place, pattern in enumerate(named or ()):
+        for index, pattern in enumerate(named or ()):
             if complaint := no_match(pattern, ids):
-                raise study.where.error(("assess", method, "arms", place), complaint)
+                raise study.where.error(("assess", method, "arms", index), complaint)
 
 
 def _refuse_average_of_one(study: StudySpec, assessed: Sequence[ModelCard]) -> None:
-    """Without a detector damage is relative to other models, of which there must be one."""
+    """Refuse average evasion for one model: without a detector, damage is relative to other models."""
     if study.assess.damage.evasion == AVERAGE and len(assessed) == 1:
         raise study.where.error(
             ("assess", "damage", "evasion"),
-            f"the average of {assessed[0].name} alone says nothing, since damage under it is relative to the compared "
-            "models; add a model, or name a file with an evasion curve",
+            f"found one model, {assessed[0].name}, but damage under average evasion is relative to other models; add a "
+            "model, or name a file with an evasion curve",
         )
 
 
 def _refuse_objective(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries, names: Named) -> None:
-    """An objective that cannot be climbed towards the goal, or from what a model answers."""
-    if arm.objective is None or arm.crafted_by is not None:  # a transfer climbs nothing
+    """Refuse an objective that cannot reach the goal, or that the model's outputs do not allow."""
+    if arm.objective is None or arm.crafted_by is not None:  # a transfer uses no objective
         return
     traits = registries.objectives.get(arm.objective).traits
     if study.criterion == "target" and not traits.targeted:
         able = ", ".join(part.name for part in registries.objectives if part.traits.targeted)
         raise study.where.error(
             ("success",),
-            f"{arm.shown}: {arm.objective} leads away from a class, towards none; with a target use {able}",
+            f"{arm.shown}: the objective {arm.objective} cannot aim at a target; use {able}",
         )
     aimed = study.criterion == "target" or registries.attacks.get(arm.family).traits.aims
     fewest = traits.classes[aimed]
-    found = ""
+    problem = ""
     if traits.logits and model.capability != "gradients":
-        found = f"needs logits, but {model.name} gives {model.capability} only"
+        problem = f"needs logits, but {model.name} gives {model.capability} only"
     elif model.n_classes < fewest:
-        found = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
-    if found:
+        problem = f"needs {fewest} classes, but {model.name} knows {model.n_classes}"
+    if problem:
         remedy = "use the objective ace or margin"
-        raise study.where.error(_place(arm, study, registries, names), f"{arm.shown} {found}; {remedy}")
+        raise study.where.error(_entry_loc(arm, study, registries, names), f"{arm.shown} {problem}; {remedy}")
 
 
 def _refuse_too_many_draws(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries, names: Named) -> None:
-    """A query that takes more passes than there are: nothing could be asked."""
+    """Refuse an arm whose draws of one point exceed its query limit."""
     if model.random and arm.max_queries is not None and arm.max_queries < arm.draws:
-        found = f"{arm.shown}: a point takes {arm.draws} passes of {model.name}, which answers at random (`draws`)"
+        problem = f"{arm.shown}: a point takes {arm.draws} passes of {model.name}, which answers at random (`draws`)"
         remedy = f"but max_queries is {arm.max_queries}; allow more, or draw less often"
-        raise study.where.error(_place(arm, study, registries, names), f"{found}, {remedy}")
+        raise study.where.error(_entry_loc(arm, study, registries, names), f"{problem}, {remedy}")
 
 
-def _refuse_goal(study: StudySpec, arm: Arm, known: Resolved, registries: Registries, names: Named) -> None:
-    """An attack that cannot lead where the study's success lies."""
-    found = ""
-    if study.criterion == "target" and not known.towards:
-        found = "cannot aim at a target; remove it"
-    elif study.criterion != "target" and not known.away:
-        found = "can only aim at a target; remove it, or say `success: {target: …}`"
+def _refuse_goal(study: StudySpec, arm: Arm, resolved: Resolved, registries: Registries, names: Named) -> None:
+    """Refuse an attack that cannot reach the study's success criterion."""
+    problem = ""
+    if study.criterion == "target" and not resolved.towards:
+        problem = "cannot aim at a target; remove it"
+    elif study.criterion != "target" and not resolved.away:
+        problem = "can only aim at a target; remove it, or write `success: {target: …}`"
     if arm.crafted_by and isinstance(study.success, TargetSpec) and study.success.target == "least-likely":
-        found = "aims at the surrogate's least likely class, which is another one for every model; name the target"
-    if found:
-        raise study.where.error(_place(arm, study, registries, names), f"{arm.shown} {found}")
+        problem = "aims at the surrogate's least likely class, which differs between models; name the target"
+    if problem:
+        raise study.where.error(_entry_loc(arm, study, registries, names), f"{arm.shown} {problem}")
 
 
 def _resolved(arm: Arm, registries: Registries) -> Resolved:
@@ -284,7 +285,7 @@ def _resolved(arm: Arm, registries: Registries) -> Resolved:
 
 
 def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
-    """A target that a model does not know."""
+    """Refuse a target that a model lacks."""
     if not isinstance(study.success, TargetSpec):
         return
     wanted = study.success.target
@@ -295,32 +296,32 @@ def _refuse_targets(study: StudySpec, models: Sequence[ModelCard]) -> None:
         for target in classes:
             if target >= model.n_classes:
                 raise study.where.error(
-                    ("success", "target"), f"class {target} is not known to {model.name}: 0 to {model.n_classes - 1}"
+                    ("success", "target"), f"found class {target}, but {model.name} has 0 to {model.n_classes - 1}"
                 )
 
 
 def _refuse_inputs(study: StudySpec, model: ModelCard, arm: Arm, registries: Registries) -> None:
-    """A corruption for other inputs than those that a model takes."""
+    """Refuse a corruption for other inputs than the model's."""
     inputs = registries.corruptions.get(arm.family).traits.inputs
     if inputs == "any" or (inputs == "images") == model.takes_images:
         return
     able = [part.name for part in registries.corruptions if part.traits.inputs != inputs]
-    meant = "images (channels × height × width)" if inputs == "images" else "tables (rows of features)"
-    found = f"{arm.shown} is for {meant}, which {model.name} does not take; these would do: {', '.join(able)}"
-    raise study.where.error(place_of(arm, study, registries), found)
+    needed = "images (channels × height × width)" if inputs == "images" else "tables (rows of features)"
+    problem = f"{arm.shown} is for {needed}, which {model.name} does not take; use one of {', '.join(able)}"
+    raise study.where.error(entry_loc(arm, study, registries), problem)
 
 
 def _refuse_incapable(
     study: StudySpec, model: ModelCard, arm: Arm, needs: Capability, registries: Registries, names: Named
 ) -> None:
-    """A model that does not answer what an attack asks."""
-    found = ""
+    """Refuse an attack that needs more of a model than it gives."""
+    problem = ""
     if not gives(model.capability, needs):
         able = [part for part in registries.attacks if part.traits.resolve is None]
         able = [part for part in able if gives(model.capability, part.traits.needs)]
-        found = f"{arm.shown} needs {needs} of a model, but {model.name} gives {model.capability} only"
-        found += f"; these need no more: {', '.join(part.name for part in able)}" if able else ""
+        problem = f"{arm.shown} needs {needs} of a model, but {model.name} gives {model.capability} only"
+        problem += f"; use one of {', '.join(part.name for part in able)}" if able else ""
     elif registries.attacks.get(arm.family).traits.images and not model.takes_images:
-        found = f"{arm.shown} is for images (channels × height × width), which {model.name} does not take"
-    if found:
-        raise study.where.error(_place(arm, study, registries, names), found)
+        problem = f"{arm.shown} is for images (channels × height × width), which {model.name} does not take"
+    if problem:
+        raise study.where.error(_entry_loc(arm, study, registries, names), problem)

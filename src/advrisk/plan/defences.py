@@ -1,4 +1,4 @@
-"""From the section `defences` to models behind a defence: names looked up, parameters bound, grids expanded."""
+"""Models behind a defence from the section `defences`: parts by name, bound parameters, expanded grids."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from advrisk.core.registries import Registries
 from advrisk.plan.grids import grid, shown
 from advrisk.study import DefenceSpec, Loc, ModelSpec, StudySpec
 
-# What the literature calls a defence, and is an option of training here.
+# Defences of the literature that are options of training here.
 _TRAINED = {
-    "gauss-in": "gauss-in is a training option: `advrisk train` with `{method: gaussian-noise, sigma: 0.1, share: 0.5}`"
-    " trains the model, which then stands under `models`",
+    "gauss-in": "gauss-in is a training option: train a model by `advrisk train` with `{method: gaussian-noise, "
+    "sigma: 0.1, share: 0.5}` and list it under `models`",
 }
 
 
 @dataclass(frozen=True)
 class DefendedModel:
-    """A model behind a defence: what it is called, what is inside, and the defence with its parameters."""
+    """A model behind a defence: its name, the model inside, and the defence with its parameters."""
 
     name: str
     of: str
@@ -27,32 +27,32 @@ class DefendedModel:
     params: Mapping[str, Any]
     tags: Mapping[str, str | int | float | bool]
     surrogate: bool
-    place: Loc
+    loc: Loc
 
 
 def expand_defences(study: StudySpec, registries: Registries) -> list[DefendedModel]:
-    """Every defended model of a study, each after the one that is inside it."""
-    found: dict[str, DefendedModel] = {}
-    of_key: dict[str, list[str]] = {}  # key of the section -> the models that it stands for
+    """Every defended model of a study, each after the model inside it."""
+    defended: dict[str, DefendedModel] = {}
+    of_key: dict[str, list[str]] = {}  # key of the section -> its models
     waiting = dict(study.defences)
     while waiting:
-        known = {name: [name] for name in [*study.models, *found]} | of_key
-        ready = {key: spec for key, spec in waiting.items() if all(name in known for name in spec.of)}
+        defined = {name: [name] for name in [*study.models, *defended]} | of_key
+        ready = {key: spec for key, spec in waiting.items() if all(name in defined for name in spec.of)}
         if not ready:
-            _refuse_unresolved(study, waiting, known)
+            _refuse_unresolved(study, waiting, defined)
         for key, spec in ready.items():
-            inside = [name for of in spec.of for name in known[of]]
+            inside = [name for of in spec.of for name in defined[of]]
             made = _made(study, key, spec, list(dict.fromkeys(inside)), registries)
             for one in made:
-                _refuse_taken(study, one, found)
-                found[one.name] = one
+                _refuse_taken(study, one, defended)
+                defended[one.name] = one
             of_key[key] = [one.name for one in made]
             del waiting[key]
-    return list(found.values())
+    return list(defended.values())
 
 
 def model_names(study: StudySpec, registries: Registries) -> list[str]:
-    """All models of a study, those behind a defence included."""
+    """The names of all models of a study, with those behind a defence."""
     return [*study.models, *(one.name for one in expand_defences(study, registries))]
 
 
@@ -62,11 +62,11 @@ Tags = dict[str, str | int | float | bool]
 def tags_of(
     study: StudySpec, defended: Sequence[DefendedModel], precisions: Mapping[str, str | None] | None = None
 ) -> dict[str, Tags]:
-    """Model -> its tags: of a defended one those of the model inside, the defence's name, its parameters, and its own.
+    """Model -> its tags; a defended model has those of the model inside, its defence, its parameters, and its own.
 
-    Options of a model stand among its tags, so that they can explain something. Of stacked defences the names are
-    joined by `+`; a parameter whose name is taken is called `defence-parameter`. Where a model states its `precision`,
-    all models have that tag; `precisions` says what the others compute in.
+    Options of a model are tags, too, so that they can explain its risk. The names of stacked defences are joined by
+    `+`; a parameter whose name is taken becomes `defence-parameter`. If one model states its `precision`, all models
+    have that tag; `precisions` has those of the others.
     """
     tags: dict[str, Tags] = {name: _options(spec) | dict(spec.tags) for name, spec in study.models.items()}
     if any(spec.precision is not None for spec in study.models.values()):
@@ -84,11 +84,11 @@ def tags_of(
 
 
 def _options(spec: ModelSpec) -> Tags:
-    """Numbers among a model's options, and what its factory is called with; no paths, no addresses."""
+    """Numbers among a model's options, and the arguments of its factory; no paths, no addresses."""
     args = spec.params.get("args")
     named: dict[str, Any] = dict(args) if isinstance(args, Mapping) else {}
-    found = {name: value for name, value in spec.params.items() if isinstance(value, int | float) or name in named}
-    return {name: value for name, value in (named | found).items() if isinstance(value, str | int | float | bool)}
+    numbers = {name: value for name, value in spec.params.items() if isinstance(value, int | float) or name in named}
+    return {name: value for name, value in (named | numbers).items() if isinstance(value, str | int | float | bool)}
 
 
 def _made(
@@ -98,7 +98,7 @@ def _made(
     inside: Sequence[str],
     registries: Registries,
 ) -> list[DefendedModel]:
-    """The models that one entry stands for: one called as its key, or several with what they differ by appended."""
+    """The models of one entry: one named by its key, or several with their differences appended."""
     loc: Loc = ("defences", key)
     if spec.name in _TRAINED and spec.name not in registries.defences:
         raise study.where.error((*loc, "name"), _TRAINED[spec.name])
@@ -129,30 +129,30 @@ def _words(params: Mapping[str, Any], listed: Sequence[str]) -> Iterator[str]:
         yield str(shown(params[name]))
 
 
-def _refuse_taken(study: StudySpec, one: DefendedModel, found: Mapping[str, DefendedModel]) -> None:
-    key = str(one.place[-1])
+def _refuse_taken(study: StudySpec, one: DefendedModel, defended: Mapping[str, DefendedModel]) -> None:
+    key = str(one.loc[-1])
     for name in (one.name, key):
         if name in study.models:
-            raise study.where.error(one.place, f"a model is called {name!r}, too; give the defended one another name")
-    if one.name in found:
-        other = found[one.name].place[-1]
+            raise study.where.error(one.loc, f"found a model {name!r}, too; give the defended model another name")
+    if one.name in defended:
+        other = defended[one.name].loc[-1]
         raise study.where.error(
-            one.place, f"makes a model called {one.name!r}, and so does {other!r}; rename one, or name a value once"
+            one.loc, f"makes a model {one.name!r}, and so does {other!r}; rename one, or list a value once"
         )
 
 
 def _refuse_unresolved(
-    study: StudySpec, waiting: Mapping[str, DefenceSpec], known: Mapping[str, Sequence[str]]
+    study: StudySpec, waiting: Mapping[str, DefenceSpec], defined: Mapping[str, Sequence[str]]
 ) -> None:
-    """Names that nobody has, or entries that go round in a circle."""
+    """Refuse unknown names, or entries that form a circle."""
     for key, spec in waiting.items():
         for name in spec.of:
-            if name not in known and name not in waiting:
-                hint = did_you_mean(name, [*known, *waiting])
-                raise study.where.error(("defences", key, "of"), f"no model is called {name!r}; {hint}")
+            if name not in defined and name not in waiting:
+                hint = did_you_mean(name, [*defined, *waiting])
+                raise study.where.error(("defences", key, "of"), f"unknown model {name!r}; {hint}")
     key = next(iter(waiting))
     circle = [key]
-    while (after := next(name for name in waiting[circle[-1]].of if name not in known)) not in circle:
+    while (after := next(name for name in waiting[circle[-1]].of if name not in defined)) not in circle:
         circle.append(after)
     path = " of ".join([*circle[circle.index(after) :], after])
-    raise study.where.error(("defences", key, "of"), f"goes round in a circle: {path}; let one be of a model")
+    raise study.where.error(("defences", key, "of"), f"defences form a circle: {path}; let one be of a model")

@@ -1,4 +1,4 @@
-"""From the lines of `detectors` to configured detectors: names looked up, parameters bound, grids expanded."""
+"""Configured detectors from the entries of `detectors`: parts by name, bound parameters, expanded grids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from advrisk.core.traits import Capability, DetectorTraits, gives
 from advrisk.plan.arms import expand_entry, readable_id
 from advrisk.plan.card import ModelCard
 from advrisk.plan.grids import grid
-from advrisk.plan.naming import detector_facets, refuse_taken_names, told_apart
+from advrisk.plan.naming import detector_facets, distinguishing_names, refuse_taken_names
 from advrisk.plan.recipe import recipe_of
 from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec, detector_names
 
-# What a detector learns from where the study does not say: the attack that MEAD's are trained on.
+# The default attack that a detector learns from: MEAD trains its detectors on it.
 LEARNED_ATTACK = ArmEntry(attack=["pgd"], norm=["linf"], eps=[0.03125], keep=["last"])
 
-# An attack that a model of this capability can answer, tables too.
+# For error messages: an attack that a model of this capability can answer, also on tables.
 _ANSWERED: Mapping[Capability, str] = {
     "labels": "{attack: hopskipjump, norm: linf, eps: 0.1}",
     "scores": "{attack: nes, norm: linf, eps: 0.1}",
@@ -30,44 +30,44 @@ _ANSWERED: Mapping[Capability, str] = {
 
 @dataclass(frozen=True)
 class ConfiguredDetector:
-    """A detector with all its parameters. `id` is what stands in the ledger: a readable name, `@`, and a digest."""
+    """A detector with all its parameters. `id`, its name in the ledger, is a readable name, `@`, and a digest."""
 
     id: str
     name: str
     params: Mapping[str, Any]
-    place: Loc  # in the study
+    loc: Loc  # in the study
     arms: tuple[Arm, ...] = ()  # whose successes it learns from
-    handed_over: bool = False  # as a Python object, of which nothing else is known
-    called: str | None = None  # what the study calls it: shown in place of its settings, and decides nothing
+    from_python: bool = False  # a Python object, without registered traits
+    alias: str | None = None  # its name in the study: shown instead of its settings; no part of the digest
 
     @property
     def readable(self) -> str:
-        """What people see and refer to."""
-        return self.called or self.id.rpartition("@")[0]
+        """The name that people see and refer to."""
+        return self.alias or self.id.rpartition("@")[0]
 
     @property
     def shown(self) -> str:
-        """The full name with what people see in it."""
+        """The full name, with the readable name in it."""
         return f"{self.readable}@{self.id.rpartition('@')[2]}"
 
 
 def expand_detectors(study: StudySpec, registries: Registries, *, examples: str = "") -> list[ConfiguredDetector]:
-    """Every detector of a study, each once; `examples` names the samples to learn from and what these may become."""
-    found: dict[str, ConfiguredDetector] = {}
+    """Every detector of a study, each once; `examples` is a digest of the samples to learn from and of their space."""
+    expanded: dict[str, ConfiguredDetector] = {}
     for index, spec in enumerate(study.detectors):
-        place: Loc = ("detectors", index)
+        loc: Loc = ("detectors", index)
         try:
-            for one in _named(spec.name, _configured(spec, study, registries, examples, place)):
-                known = found.setdefault(one.id, one)
-                found[one.id] = replace(known, called=_one_name(known, one))
-            refuse_taken_names({one.id.rpartition("@")[0]: one.readable for one in found.values()}, "detector")
+            for one in _named(spec.name, _configured(spec, study, registries, examples, loc)):
+                first = expanded.setdefault(one.id, one)
+                expanded[one.id] = replace(first, alias=_one_alias(first, one))
+            refuse_taken_names({one.id.rpartition("@")[0]: one.readable for one in expanded.values()}, "detector")
         except AdvriskError as error:
-            raise study.where.error(place, str(error)) from None
-    return list(found.values())
+            raise study.where.error(loc, str(error)) from None
+    return list(expanded.values())
 
 
 def names_of(detectors: Sequence[ConfiguredDetector]) -> dict[str, tuple[str, ...]]:
-    """What detectors may be called -> the full names of those that are meant."""
+    """Names that a study may use -> the full names of the detectors."""
     of = {one.shown: one.id for one in detectors}
     return {name: tuple(of[full] for full in those) for name, those in detector_names(list(of)).items()}
 
@@ -75,75 +75,75 @@ def names_of(detectors: Sequence[ConfiguredDetector]) -> dict[str, tuple[str, ..
 def _named(name: str | None, detectors: Sequence[ConfiguredDetector]) -> list[ConfiguredDetector]:
     if name is None:
         return list(detectors)
-    names = told_apart(name, {one.id: detector_facets(one.params, one.arms) for one in detectors})
-    return [replace(one, called=names[one.id]) for one in detectors]
+    names = distinguishing_names(name, {one.id: detector_facets(one.params, one.arms) for one in detectors})
+    return [replace(one, alias=names[one.id]) for one in detectors]
 
 
-def _one_name(known: ConfiguredDetector, one: ConfiguredDetector) -> str | None:
-    if known.called and one.called and known.called != one.called:
-        told = f"is called {known.called!r} already, and {one.called!r} here; remove one name"
-        raise AdvriskError(f"the detector {one.id.rpartition('@')[0]} {told}")
-    return known.called or one.called
+def _one_alias(first: ConfiguredDetector, one: ConfiguredDetector) -> str | None:
+    if first.alias and one.alias and first.alias != one.alias:
+        problem = f"has the names {first.alias!r} and {one.alias!r}; remove one name"
+        raise AdvriskError(f"the detector {one.id.rpartition('@')[0]} {problem}")
+    return first.alias or one.alias
 
 
 def detector_id(readable: str, decisive: Any) -> str:
-    """The readable name and a short digest of everything that decides a score but the model."""
+    """The readable name and a short digest of everything besides the model that decides a score."""
     return f"{readable}@{digest(decisive)[:8]}"
 
 
 def refuse_detectors(
     study: StudySpec, registries: Registries, configured: Sequence[ConfiguredDetector], models: Sequence[ModelCard]
 ) -> None:
-    """Detectors that cannot score, for want of examples, or of what a model gives."""
+    """Refuse detectors that lack examples, or that a model cannot answer."""
     for one in configured:
-        if one.handed_over:
+        if one.from_python:
             continue
         traits = registries.detectors.get(one.name).traits
         if traits.learns and not study.data.train:
-            found = f"{one.name} learns from samples of the split `train`, and there is none; add `train: 1000`, say"
-            raise study.where.error(("data",), found)
+            problem = f"{one.name} learns from samples of the split `train`, and the study has none"
+            raise study.where.error(("data",), f"{problem}; add, for example, `train: 1000`")
         for model in models:
-            if not model.surrogate and (found := _lacking(one, traits, model)):
-                raise study.where.error(one.place, f"{found}; remove it, or that model")
-            if not model.surrogate and (found := _unlearnable(one, model, registries)):
+            if not model.surrogate and (problem := _lacking(one, traits, model)):
+                raise study.where.error(one.loc, f"{problem}; remove it, or that model")
+            if not model.surrogate and (problem := _unlearnable(one, model, registries)):
                 others = f"let it learn from others, as in {{name: {one.name}, arms: [{_ANSWERED[model.capability]}]}}"
-                raise study.where.error(one.place, f"{found}; {others}, or remove it, or that model")
+                raise study.where.error(one.loc, f"{problem}; {others}, or remove it, or that model")
 
 
 def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard) -> str:
-    """What a detector needs that a model does not give."""
+    """The unmet need of a detector for a model, in a sentence; "" if there is none."""
     if not gives(model.capability, traits.needs):
         return f"{one.name} needs {traits.needs} of a model, but {model.name} gives {model.capability} only"
     if traits.images and not model.takes_images:
         return f"{one.name} is for images (channels × height × width), which {model.name} does not take"
     if reason := model.opaque.get(one.id):
-        return f"{one.name} looks at hidden layers, but {reason}"
+        return f"{one.name} reads hidden layers, but {reason}"
     if traits.dropout and model.undropped:
         return f"{one.name} switches dropout on, but {model.undropped}"
     return ""
 
 
 def _unlearnable(one: ConfiguredDetector, model: ModelCard, registries: Registries) -> str:
-    """What the attacks that a detector learns from need that a model does not give."""
+    """The unmet need of the attacks that a detector learns from, in a sentence; "" if there is none."""
     for arm in one.arms:
         attack = registries.attacks.get(arm.family).traits
         needs = attack.resolved(arm.params, arm.norm, arm.eps).needs
         if not gives(model.capability, needs):
-            given = f"{model.name} gives {model.capability} only"
-            return f"{one.name} learns from {arm.id}, which needs {needs} of a model, but {given}"
+            capability = f"{model.name} gives {model.capability} only"
+            return f"{one.name} learns from {arm.id}, which needs {needs} of a model, but {capability}"
         if attack.images and not model.takes_images:
             return f"{one.name} learns from {arm.id}, which is for images, and {model.name} does not take them"
     return ""
 
 
 def _configured(
-    spec: DetectorSpec, study: StudySpec, registries: Registries, examples: str, place: Loc
+    spec: DetectorSpec, study: StudySpec, registries: Registries, examples: str, loc: Loc
 ) -> list[ConfiguredDetector]:
     _refuse_readable(spec.detector, registries)
     try:
         part = registries.detectors.get(spec.detector)
     except RegistryError as error:
-        remedy = f"to call a detector so, write {{detector: lid, name: {spec.detector}}}, say"
+        remedy = f"to give a detector this name, write, for example, {{detector: lid, name: {spec.detector}}}"
         raise RegistryError(f"{error} ({remedy})") from None
     arms = _learned_arms(spec, part, registries)
     words = []
@@ -155,15 +155,15 @@ def _configured(
         bound = part.bind(params, folder=study.where.folder, beside=beside)
         decisive = {"name": part.name, "version": part.version, "params": _plain(bound)}
         if part.traits.learns:
-            recipes = [recipe_of(study, registries, "", arm, "") for arm in arms]  # model and space apart
+            recipes = [recipe_of(study, registries, "", arm, "") for arm in arms]  # without model and space
             decisive |= {"arms": recipes, "examples": examples, "seed": study.seed}
         readable = ",".join([readable_id(part, [], bound), *words])
-        configured.append(ConfiguredDetector(detector_id(readable, decisive), part.name, bound, place, arms))
+        configured.append(ConfiguredDetector(detector_id(readable, decisive), part.name, bound, loc, arms))
     return configured
 
 
 def _refuse_readable(name: str, registries: Registries) -> None:
-    """A name as the ledger shows it, with settings in it, is not how a study says them."""
+    """Refuse a name as the ledger shows it, with settings in it: a study writes them as keys."""
     part, *settings = name.partition("@")[0].split(",")
     if settings and part in registries.detectors:
         pairs = [setting.partition("=") for setting in settings]
@@ -182,7 +182,7 @@ def _learned_arms(spec: DetectorSpec, part: Part[DetectorTraits], registries: Re
         if arm.kind != "attack" or arm.crafted_by is not None:
             raise AdvriskError(f"{part.name} learns from attacks on the model itself, and {arm.id} is none")
         if arm.name is not None:
-            raise AdvriskError(f"{part.name} learns from {arm.id}, which is shown nowhere; remove its `name`")
+            raise AdvriskError(f"{part.name} learns from {arm.id}, which no table shows; remove its `name`")
         if arm.repeats > 1:
             raise AdvriskError(f"{part.name} learns from {arm.id} once; remove its `repeats`")
     return arms

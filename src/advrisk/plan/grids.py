@@ -1,4 +1,4 @@
-"""Lists of values that stand for every combination of them, and values in words."""
+"""Grids: every combination of listed values; and values as text."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from advrisk.core.registry import Part
 
 
 def grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of listed values; a parameter that is itself a list is taken whole."""
+    """Every combination of listed values; a list for a parameter that takes a list is one value."""
     choices = [_choices(part, name, value) for name, value in params.items()]
     for name, values in zip(params, choices, strict=True):
         if not values:
@@ -19,7 +19,7 @@ def grid(params: Mapping[str, Any], part: Part[Any]) -> Iterator[dict[str, Any]]
 
 
 def _choices(part: Part[Any], name: str, value: Any) -> list[Any]:
-    if isinstance(value, Mapping):  # settings within settings are a grid, too
+    if isinstance(value, Mapping):  # nested settings are a grid, too
         return list(grid(value, part))
     return value if isinstance(value, list) and not _takes_list(part, name) else [value]
 
@@ -29,13 +29,13 @@ def _takes_list(part: Part[Any], name: str) -> bool:
 
 
 def flat(params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values; those of a mapping in its place, by name, as their order in the file means nothing."""
+    """Names and values; a mapping is replaced by its own items, sorted, as their order in the file means nothing."""
     for name, value in params.items():
         yield from sorted(value.items()) if isinstance(value, Mapping) else [(name, value)]
 
 
 def shown(value: Any) -> str | None:
-    """A value as names and ids have it."""
+    """A value as text for names and ids."""
     if value is None:
         return None
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""From the lines of `measures` to configured measures: names looked up, parameters bound, grids expanded."""
+"""Configured measures from the entries of `measures`: parts by name, bound parameters, expanded grids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from advrisk.study import Loc, MeasureSpec, StudySpec
 
 @dataclass(frozen=True)
 class ConfiguredMeasure:
-    """A measure with all its parameters. `id` is what stands in the ledger: a readable name, `@`, and a digest."""
+    """A measure with all its parameters. `id`, its name in the ledger, is a readable name, `@`, and a digest."""
 
     id: str
     name: str
     params: Mapping[str, Any]
-    place: Loc  # in the study
-    samples: int | None = None  # at the first so many of those evaluated; None: at all
+    loc: Loc  # in the study
+    samples: int | None = None  # the number of first samples of the evaluation split; None: all
 
     @property
     def readable(self) -> str:
@@ -30,36 +30,36 @@ class ConfiguredMeasure:
 
 
 def expand_measures(study: StudySpec, registries: Registries) -> list[ConfiguredMeasure]:
-    """Every measure of a study, each once: named twice, it is taken at as many samples as either asks for."""
-    found: dict[str, ConfiguredMeasure] = {}
+    """Every measure of a study, each once: one that is named twice has the larger number of samples."""
+    expanded: dict[str, ConfiguredMeasure] = {}
     for index, spec in enumerate(study.measures):
-        place: Loc = ("measures", index)
+        loc: Loc = ("measures", index)
         try:
-            for one in _configured(spec, registries, study, place):
-                found[one.id] = _larger(one, found.get(one.id, one))
+            for one in _configured(spec, registries, study, loc):
+                expanded[one.id] = _larger(one, expanded.get(one.id, one))
         except AdvriskError as error:
-            raise study.where.error(place, str(error)) from None
-    return list(found.values())
+            raise study.where.error(loc, str(error)) from None
+    return list(expanded.values())
 
 
 def refuse_measures(study: StudySpec, registries: Registries, models: Sequence[ModelCard]) -> None:
-    """Measures that are not known, or that a model cannot answer."""
+    """Refuse measures that are unknown, or that a model cannot answer."""
     for one in expand_measures(study, registries):
         needs = registries.measures.get(one.name).traits.needs
         for model in models:
             if not model.surrogate and not gives(model.capability, needs):
-                found = f"{one.name} needs {needs} of a model, but {model.name} gives {model.capability} only"
-                raise study.where.error(one.place, f"{found}; remove it, or that model")
+                problem = f"{one.name} needs {needs} of a model, but {model.name} gives {model.capability} only"
+                raise study.where.error(one.loc, f"{problem}; remove it, or that model")
 
 
-def _configured(spec: MeasureSpec, registries: Registries, study: StudySpec, place: Loc) -> list[ConfiguredMeasure]:
+def _configured(spec: MeasureSpec, registries: Registries, study: StudySpec, loc: Loc) -> list[ConfiguredMeasure]:
     part = registries.measures.get(spec.name)
     configured = []
     for params in grid(spec.params, part):
         bound = part.bind(params, folder=study.where.folder, beside=["name", "samples"])
         decisive = {"name": part.name, "version": part.version, "params": bound}
         full = detector_id(readable_id(part, [], bound), decisive)
-        configured.append(ConfiguredMeasure(full, part.name, bound, place, spec.samples))
+        configured.append(ConfiguredMeasure(full, part.name, bound, loc, spec.samples))
     return configured
 
 

@@ -1,4 +1,4 @@
-"""Names that a study gives: one entry may stand for several arms or detectors, and each needs a name of its own."""
+"""Names that a study sets: one entry may stand for several arms or detectors, and each needs a name of its own."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,60 +11,57 @@ from advrisk.plan.grids import flat, shown
 from advrisk.study import Arm
 
 _LEVEL = re.compile(r"-(level-\d+)")
-_ELSEWHERE = ("from", "arm", DETECTOR)  # parameters that stand elsewhere among the facets
+_OTHER_FACETS = ("from", "arm", DETECTOR)  # parameters with a facet of another name
 
 
 def named_arms(name: str | None, arms: Iterable[Arm], detectors: Mapping[str, str]) -> list[Arm]:
-    """The arms of one entry with their names: that of the entry, and what tells them apart where there are several.
+    """The arms of one entry with their names: that of the entry, with the differences where there are several.
 
-    `detectors`: what those are called that an arm may know, by their full names.
+    `detectors`: full names of detectors -> their names in the study.
     """
-    found = list(arms)
+    unnamed = list(arms)
     if name is None:
-        return [_by_detector(arm, detectors) for arm in found]
-    each = {arm.id: _facets(arm, detectors) for arm in found}
-    names = told_apart(name, each)
-    return [replace(arm, name=names[arm.id]) for arm in found]
+        return [_by_detector(arm, detectors) for arm in unnamed]
+    names = distinguishing_names(name, {arm.id: _facets(arm, detectors) for arm in unnamed})
+    return [replace(arm, name=names[arm.id]) for arm in unnamed]
 
 
-def told_apart(name: str, facets: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Id -> name: `cheap-8/255-kl`, with the values that differ, and no more of them than it takes."""
+def distinguishing_names(name: str, facets: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Id -> name: `cheap-8/255-kl`, with as few of the differing values as are necessary."""
     names = dict.fromkeys(facets, name)
-    for key in dict.fromkeys(key for each in facets.values() for key in each):
-        longer = {one: f"{names[one]}-{each[key]}" if key in each else names[one] for one, each in facets.items()}
+    for key in dict.fromkeys(key for own in facets.values() for key in own):
+        longer = {one: f"{names[one]}-{own[key]}" if key in own else names[one] for one, own in facets.items()}
         if len(set(longer.values())) > len(set(names.values())):
             names = longer
     return names
 
 
 def refuse_taken_names(named: Mapping[str, str], kind: str) -> None:
-    """Two ids with one name, or a name that is another's id; `named`: id -> what is shown."""
+    """Refuse two ids with one name, or a name that is another's id; `named`: id -> displayed name."""
     owners: dict[str, str] = {}
-    for held, name in named.items():
-        other = owners.setdefault(name, held)
-        if other != held:
-            raise AdvriskError(
-                f"the name {name!r} is that of {other} and of {held}; call one of these {kind}s otherwise"
-            )
-        if name != held and name in named:
+    for own, name in named.items():
+        other = owners.setdefault(name, own)
+        if other != own:
+            raise AdvriskError(f"{other} and {own} both have the name {name!r}; give one of these {kind}s another name")
+        if name != own and name in named:
             raise AdvriskError(f"the name {name!r} is the id of another {kind}; choose another name")
 
 
 def _by_detector(arm: Arm, detectors: Mapping[str, str]) -> Arm:
-    """An arm without a name that knows a detector with one is shown with that in its id."""
+    """An arm that knows a named detector gets a name: its id with the detector's name."""
     full = str(arm.params.get(DETECTOR, ""))
-    called = detectors.get(full)
-    if called is None:
+    alias = detectors.get(full)
+    if alias is None:
         return arm
-    return replace(arm, name=arm.id.replace(f"{DETECTOR}={full.rpartition('@')[0]}", f"{DETECTOR}={called}", 1))
+    return replace(arm, name=arm.id.replace(f"{DETECTOR}={full.rpartition('@')[0]}", f"{DETECTOR}={alias}", 1))
 
 
 def _facets(arm: Arm, detectors: Mapping[str, str]) -> dict[str, str]:
-    """What tells an arm from others of its entry, first what readers know it by."""
+    """The facets that may distinguish an arm from others of its entry, the most familiar first."""
     inner = arm.crafted_by or arm
     level = _LEVEL.search(inner.id) if inner.kind == "corruption" else None
     full = str(arm.params.get(DETECTOR, ""))
-    known = {
+    facets = {
         "from": arm.surrogate,
         "family": inner.family,
         "norm": inner.norm,
@@ -74,10 +71,10 @@ def _facets(arm: Arm, detectors: Mapping[str, str]) -> dict[str, str]:
         DETECTOR: detectors.get(full, full.rpartition("@")[0]) or None,
         "keep": inner.keep,
     }
-    params = {key: f"{key}={shown(value)}" for key, value in flat(inner.params) if key not in _ELSEWHERE}
-    return {key: text for key, text in known.items() if text is not None} | params
+    params = {key: f"{key}={shown(value)}" for key, value in flat(inner.params) if key not in _OTHER_FACETS}
+    return {key: text for key, text in facets.items() if text is not None} | params
 
 
 def detector_facets(params: Mapping[str, object], arms: Sequence[Arm]) -> dict[str, str]:
-    """What tells a detector from others of its entry."""
+    """The facets that may distinguish a detector from others of its entry."""
     return {key: f"{key}={shown(value)}" for key, value in flat(params)} | {"arms": "+".join(arm.id for arm in arms)}

@@ -1,12 +1,12 @@
-"""What decides the result of a cell beside its samples, as one name."""
+"""The recipe of a cell: a digest of everything besides its samples that decides its result."""
 
 from advrisk.core.digest import digest
 from advrisk.core.registries import Registries
 from advrisk.study import Arm, StudySpec
 
-# Rises when the probe or the judge change what a row says: older cells are then run again.
+# Raise it when the probe or the judge change the content of rows: older cells then run again.
 RUNNER_VERSION = 4
-REDRAWING_VERSION = 4  # the same, for models that answer at random alone
+REDRAWING_VERSION = 4  # the same, only for models that answer at random
 
 
 def recipe_of(
@@ -19,7 +19,7 @@ def recipe_of(
     crafted: str | None = None,
     random: bool = False,
 ) -> str:
-    """Names everything that decides what an arm does to a sample of a model; `random`: one that answers at random."""
+    """A digest of everything that decides an arm's result on a sample; `random`: the model answers at random."""
     decisive = {
         "runner": RUNNER_VERSION,
         "seed": study.seed,

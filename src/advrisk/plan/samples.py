@@ -1,4 +1,4 @@
-"""Which samples go into which split and shard. Pure: the same question gives the same answer."""
+"""Splits and shards of samples. Pure functions: the same study gives the same split."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from advrisk.core.seeds import key, look_key
 from advrisk.study import DataSpec
 
 SPLITS = ("train", "tune", "calibrate", "evaluate")
-POOL = "test"  # what a data source calls samples that any split may use
-DROPPED = "dropped"  # what a ledger calls a sample that was evaluated and is not asked for any more
+POOL = "test"  # a data source's mark of samples for any split
+DROPPED = "dropped"  # the ledger's split of a sample that was evaluated and is no longer in the study
 
 
 @dataclass(frozen=True)
@@ -24,34 +24,33 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class KnownSample:
-    """What a ledger already says of a sample."""
+class RecordedSample:
+    """A sample in a ledger, as its row in the table `samples`."""
 
-    hash: str | None  # None where it was imported
+    hash: str | None  # None if imported
     split: str
     shard: str | None = None
-    place: int | None = None  # its position in the shard
+    place: int | None = None  # its index in the shard
 
 
 def choose_splits(
     data: DataSpec,
     ids: Sequence[str],
-    given: Sequence[str] | None,
+    marks: Sequence[str] | None,
     *,
     seed: int,
     labels: Sequence[int] | None = None,
 ) -> dict[str, str]:
-    """Sample id -> split, for the samples that a study uses.
+    """Sample id -> split, for the samples that a study uses; `marks` are the splits that the source sets.
 
     In an order that depends on the seed and each id alone (if balanced, on its class among `labels`, too), `evaluate`
     takes samples from the front, `calibrate` from the back, `tune` from before those, and `train` from before these.
-    Asking for more to evaluate or to train later adds samples and moves none; a larger `calibrate` moves the others,
-    which a run that used them refuses (`refuse_moved`). Samples that the source itself marks for a split are for that
-    split alone.
+    More samples to evaluate or to train add samples and move none; a larger `calibrate` moves the others, which a run
+    that used them refuses (`refuse_moved`). Samples that the source marks for a split are for that split alone.
     """
-    marked = given if given is not None else [POOL] * len(ids)
+    marked = marks if marks is not None else [POOL] * len(ids)
     if unknown := set(marked) - {POOL, *SPLITS}:
-        raise DataError(f"the split {min(unknown)!r} is not known; {did_you_mean(min(unknown), (POOL, *SPLITS))}")
+        raise DataError(f"unknown split {min(unknown)!r}; {did_you_mean(min(unknown), (POOL, *SPLITS))}")
     class_of = dict(zip(ids, labels, strict=True)) if labels is not None and data.order == "balanced" else {}
     pool = _ordered([name for name, mark in zip(ids, marked, strict=True) if mark == POOL], data.order, seed, class_of)
     chosen: dict[str, str] = {}
@@ -61,16 +60,16 @@ def choose_splits(
         source = _ordered(own, data.order, seed, class_of) if own else pool
         n = len(source) if count == "all" else count
         if n > len(source) or (split == "evaluate" and n == 0):
-            raise DataError(f"{split}: {n} samples are asked for, but {len(source)} are left of {len(ids)}")
+            raise DataError(f"{split}: the study needs {n} samples, but {len(source)} of {len(ids)} are left")
         taken = source[:n] if split == "evaluate" else source[len(source) - n :]
         chosen |= dict.fromkeys(taken, split)
         pool = [name for name in pool if name not in chosen]
     return chosen
 
 
-def samples_left(ids: Sequence[str], given: Sequence[str] | None, chosen: Mapping[str, str]) -> int:
-    """Samples that `evaluate` could still take: those that the source marks for it, or else those for any split."""
-    marked = given if given is not None else [POOL] * len(ids)
+def samples_left(ids: Sequence[str], marks: Sequence[str] | None, chosen: Mapping[str, str]) -> int:
+    """The number of samples that `evaluate` could still take: those marked for it, or else those for any split."""
+    marked = marks if marks is not None else [POOL] * len(ids)
     source = "evaluate" if "evaluate" in marked else POOL
     return sum(mark == source and name not in chosen for name, mark in zip(ids, marked, strict=True))
 
@@ -81,44 +80,44 @@ def _ordered(ids: list[str], order: str, seed: int, class_of: Mapping[str, int])
     shuffled = sorted(ids, key=lambda name: key("order", seed, name))
     if order == "shuffled":
         return shuffled
-    seen: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     rounds = {}
     for name in shuffled:  # each round takes one sample of every class that has one left
-        rounds[name] = seen[class_of[name]]
-        seen[class_of[name]] += 1
+        rounds[name] = counts[class_of[name]]
+        counts[class_of[name]] += 1
     return sorted(shuffled, key=rounds.__getitem__)
 
 
 def dropped_from(split: str) -> str:
-    """What a ledger calls a sample that was in that split and is not asked for any more."""
+    """The ledger's split of a sample that was in `split` and is no longer in the study."""
     return DROPPED if split == "evaluate" else f"{DROPPED}-{split}"
 
 
 def cut_shards(
-    wanted: Sequence[str], hashes: Mapping[str, str], known: Mapping[str, KnownSample], *, size: int
+    wanted: Sequence[str], hashes: Mapping[str, str], recorded: Mapping[str, RecordedSample], *, size: int
 ) -> list[Shard]:
-    """Shards that hold every wanted sample of a split: those already cut stay whole, new samples make new ones."""
-    for name, before in known.items():
+    """Shards of all wanted samples of a split: existing shards stay whole, new samples make new ones."""
+    for name, before in recorded.items():
         if name in hashes and before.hash is not None and hashes[name] != before.hash:
             raise LedgerError(f"sample {name} changed since this run began; choose another folder for the new data")
     members: dict[str, list[str]] = {}
-    for name, before in sorted(known.items(), key=lambda item: (item[1].shard or "", item[1].place or 0)):
+    for name, before in sorted(recorded.items(), key=lambda item: (item[1].shard or "", item[1].place or 0)):
         if before.shard is not None:
             members.setdefault(before.shard, []).append(name)
-    needed = {known[name].shard for name in wanted if name in known} - {None}
+    needed = {recorded[name].shard for name in wanted if name in recorded} - {None}
     kept = [Shard(shard, tuple(members[shard])) for shard in members if shard in needed]
     for shard in kept:
         for name in shard.samples:
             if name not in hashes:
                 raise LedgerError(f"sample {name} is in this run but no longer in the data; choose another folder")
-    placed = {name for shard in kept for name in shard.samples}
-    new = [name for name in wanted if name not in placed]
+    assigned = {name for shard in kept for name in shard.samples}
+    new = [name for name in wanted if name not in assigned]
     blocks = [new[start : start + size] for start in range(0, len(new), size)]
     return kept + [Shard(_shard_id(block, hashes), tuple(block)) for block in blocks]
 
 
-def in_order_of_looks(shards: Sequence[Shard], hashes: Mapping[str, str]) -> list[Shard]:
-    """Shards of samples to calibrate, the one that is looked at first before the others."""
+def in_interim_order(shards: Sequence[Shard], hashes: Mapping[str, str]) -> list[Shard]:
+    """Shards of the calibration split, in the order of their interim analyses."""
     return sorted(shards, key=lambda shard: min(look_key(hashes[name], name) for name in shard.samples))
 
 
@@ -126,10 +125,10 @@ def _shard_id(samples: Sequence[str], hashes: Mapping[str, str]) -> str:
     return digest([[name, hashes[name]] for name in samples])[:16]
 
 
-def refuse_moved(chosen: Mapping[str, str], known: Mapping[str, KnownSample]) -> None:
-    """A sample that was used in one split must not turn up in another: its numbers would be tainted."""
+def refuse_moved(chosen: Mapping[str, str], recorded: Mapping[str, RecordedSample]) -> None:
+    """Refuse a sample that was used in another split: its results would be biased."""
     for name, split in chosen.items():
-        before = known[name].split if name in known else split
+        before = recorded[name].split if name in recorded else split
         before = next((one for one in SPLITS if before == dropped_from(one)), before)
         if before != split:
             raise LedgerError(

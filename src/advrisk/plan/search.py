@@ -1,4 +1,4 @@
-"""From the lines of `search` to searches: one for each model, attack, norm and eps, with the box it moves in."""
+"""Searches from the entries of `search`: one for each model, attack, norm and eps, with its box of parameters."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from advrisk.plan.card import ModelCard
 from advrisk.plan.recipe import recipe_of
 from advrisk.study import THEORY, Arm, ArmEntry, Loc, RangeSpec, SearchEntry, Source, StudySpec, validated
 
-# Rises when the same search would go another way: its trajectory is then begun anew.
+# Raise it when the same search would try other settings: stored trajectories then start again.
 SEARCH_VERSION = 1
 
 Setting = dict[str, float]  # parameter -> value; whole numbers are whole
@@ -24,17 +24,17 @@ Setting = dict[str, float]  # parameter -> value; whole numbers are whole
 
 @dataclass(frozen=True)
 class Axis:
-    """One parameter of a box: positions between 0 and 1 stand for its values."""
+    """One parameter of a box, with positions from 0 to 1 for its values."""
 
     name: str
     low: float
     high: float
     log: bool = False
-    whole: int = 0  # of a whole number: what it is a multiple of; 0 for others
+    whole: int = 0  # the step of a whole number; 0 for other parameters
     start: tuple[float, ...] = ()
 
     def value(self, position: float) -> float:
-        """The value at a position, as few digits as the names of arms show."""
+        """The value at a position, with the digits that ids of arms show."""
         if self.log:
             value = self.low * (self.high / self.low) ** position
         else:
@@ -48,7 +48,7 @@ class Axis:
 
     @property
     def n_values(self) -> int:
-        """How many values there are of a whole number."""
+        """The number of values of a whole number."""
         return math.floor(self.high / self.whole) - math.ceil(self.low / self.whole) + 1
 
     def _whole(self, value: float) -> int:
@@ -56,7 +56,7 @@ class Axis:
         return self.whole * min(max(steps, math.ceil(self.low / self.whole)), math.floor(self.high / self.whole))
 
     def _short(self, value: float) -> float:
-        """Six digits; what they round out of the range is moved back by one of the last of them."""
+        """The value with six digits; if rounding leaves the range, the last digit moves back by one."""
         short = float(f"{value:.6g}")
         if self.low <= short <= self.high:
             return short
@@ -66,11 +66,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Search:
-    """The settings with which one attack does most harm to one model, and how they are looked for."""
+    """A search for the most harmful settings of one attack against one model."""
 
     model: str
     arm: Arm  # the attack somewhere in the box
-    name: str  # of the attack, without what is varied
+    name: str  # of the attack, without the varied parameters
     axes: tuple[Axis, ...]
     method: str
     rounds: int
@@ -78,26 +78,26 @@ class Search:
     beta: float | str
     freeze: int
     race: bool
-    place: Loc  # in the study
+    loc: Loc  # in the study
     usual: Setting = field(
         default_factory=dict
-    )  # what the attack uses by itself, moved into the box; where it is known
+    )  # the attack's defaults, clipped to the box; without parameters that have none
 
     @property
     def label(self) -> str:
         return search_label(self.name, [axis.name for axis in self.axes], self.model)
 
     def setting(self, position: Sequence[float]) -> Setting:
-        """What a position in the unit cube stands for."""
+        """The setting at a position in the unit cube."""
         return {axis.name: axis.value(at) for axis, at in zip(self.axes, position, strict=True)}
 
     def position(self, setting: Mapping[str, float]) -> tuple[float, ...]:
         return tuple(axis.position(setting[axis.name]) for axis in self.axes)
 
     def from_usual(self, setting: Mapping[str, float]) -> float:
-        """How far a setting lies from the attack's own, in the unit cube."""
-        known = [axis for axis in self.axes if axis.name in self.usual]
-        return math.dist(*([axis.position(one[axis.name]) for axis in known] for one in (setting, self.usual)))
+        """The distance of a setting from the attack's defaults, in the unit cube."""
+        axes = [axis for axis in self.axes if axis.name in self.usual]
+        return math.dist(*([axis.position(one[axis.name]) for axis in axes] for one in (setting, self.usual)))
 
     def arm_at(self, setting: Mapping[str, float], registries: Registries) -> Arm:
         """The attack with these settings."""
@@ -105,7 +105,7 @@ class Search:
         return with_params(self.arm, part, part.bind({**self.arm.params, **setting}))
 
     def identity(self, recipe: str, samples: Any) -> str:
-        """Names everything that decides which settings are tried, but for how many; `recipe` is that of `arm`."""
+        """A digest of everything that decides which settings are tried, but not their number; `recipe` is `arm`'s."""
         decisive: dict[str, Any] = {
             "version": SEARCH_VERSION,
             "recipe": recipe,
@@ -115,49 +115,53 @@ class Search:
             "repeats": self.arm.repeats,
             "samples": samples,
         }
-        if self.method == "grid":  # how fine it is depends on how many points there may be
+        if self.method == "grid":  # its spacing depends on the number of points
             decisive["rounds"] = self.rounds
-        if self.method == "gp-ucb":  # others go the same way, whatever they learn
+        if self.method == "gp-ucb":  # other methods do not learn from results
             decisive |= {"beta": self.beta, "race": self.race and self.freeze}
         return digest(decisive)
 
 
 def expand_searches(study: StudySpec, registries: Registries, models: Sequence[ModelCard]) -> tuple[Search, ...]:
-    """Every search of a study; what cannot be searched is refused with its place in the file."""
-    found: dict[tuple[str, str], Search] = {}
+    """Every search of a study; refuses entries that cannot be searched, with their location in the file."""
+    searches: dict[tuple[str, str], Search] = {}
     if study.search and not study.data.tune:
-        where = "looks for settings on samples of the split `tune`, and there are none; add `tune: 200`, say, to `data`"
-        raise study.where.error(("search",), where)
+        problem = "needs samples of a tuning split; add, for example, `tune: 200` to `data`"
+        raise study.where.error(("search",), problem)
     for index, entry in enumerate(study.search):
-        place: Loc = ("search", index)
+        loc: Loc = ("search", index)
         try:
             assessed = [model.name for model in models if not model.surrogate]
-            made = [one for model in assessed for one in _searches(entry, model, registries, place)]
+            made = [one for model in assessed for one in _searches(entry, model, registries, loc)]
         except AdvriskError as error:
-            raise study.where.error(place, str(error)) from None
+            raise study.where.error(loc, str(error)) from None
         for one in made:
-            if found.setdefault((one.model, one.label), one) is not one:
-                raise study.where.error(place, f"{one.label} is searched twice; remove one, or give it other settings")
-    return tuple(found.values())
+            if searches.setdefault((one.model, one.label), one) is not one:
+                raise study.where.error(loc, f"found {one.label} twice; remove one, or give it other settings")
+    return tuple(searches.values())
 
 
 def refuse_unlike_repeats(study: StudySpec, searches: Sequence[Search], arms: Sequence[Arm]) -> None:
-    """An arm of the study that a search may come upon, and that is repeated another number of times there."""
+    """Refuse an arm of the study that a search may propose with another number of repeats."""
     for search in searches:
         for arm in arms:
-            alike = (arm.family, arm.norm, arm.eps) == (search.arm.family, search.arm.norm, search.arm.eps)
-            if alike and arm.repeats != search.arm.repeats:
-                found = f"{search.name} has {search.arm.repeats} repeats here, and {arm.id} of `arms` has {arm.repeats}"
-                raise study.where.error(search.place, f"{found}; a search may come upon that arm: repeat both alike")
+            same = (arm.family, arm.norm, arm.eps) == (search.arm.family, search.arm.norm, search.arm.eps)
+            if same and arm.repeats != search.arm.repeats:
+                problem = (
+                    f"{search.name} has {search.arm.repeats} repeats here, and {arm.id} of `arms` has {arm.repeats}"
+                )
+                raise study.where.error(
+                    search.loc, f"{problem}; the search may propose that arm: give both the same number of repeats"
+                )
 
 
 def search_recipe(study: StudySpec, registries: Registries, search: Search, model_digest: str, space: str) -> str:
-    """Names what the attack does to a sample of the model, at one place of the box."""
+    """The recipe of the attack against the model, at the corner of the box."""
     return recipe_of(study, registries, model_digest, search.arm, space)
 
 
-def _searches(entry: SearchEntry, model: str, registries: Registries, place: Loc) -> list[Search]:
-    found = []
+def _searches(entry: SearchEntry, model: str, registries: Registries, loc: Loc) -> list[Search]:
+    searches = []
     for name in entry.attack:
         part = registries.attacks.get(name)
         _refuse_unsearchable(entry, part)
@@ -176,12 +180,12 @@ def _searches(entry: SearchEntry, model: str, registries: Registries, place: Loc
                 beta=entry.beta if entry.beta == THEORY else float(entry.beta),
                 freeze=entry.freeze,
                 race=entry.method != "gp-ucb" if entry.race is None else entry.race,
-                place=place,
+                loc=loc,
                 usual=_usual(part, axes, arm),
             )
             _refuse_coarse(search)
-            found.append(search)
-    return found
+            searches.append(search)
+    return searches
 
 
 def _refuse_unsearchable(entry: SearchEntry, part: Part[AttackTraits]) -> None:
@@ -200,40 +204,40 @@ def _refuse_unsearchable(entry: SearchEntry, part: Part[AttackTraits]) -> None:
 
 
 def _arms(entry: SearchEntry, part: Part[AttackTraits], registries: Registries) -> list[Arm]:
-    """The attacks that an entry stands for, each at the lower end of what is varied where it must be said."""
+    """The attacks of an entry; varied parameters without a default are at the lower end of their range."""
     required = {
         name: spec.low
         for name, spec in (entry.over or {}).items()
         if spec is not None and name in part.parameters and part.parameters[name].required
     }
-    given = entry.arm_keys() | {"attack": [part.name]} | required
-    return list(expand_entry(validated(ArmEntry, given, Source()), registries))
+    keys = entry.arm_keys() | {"attack": [part.name]} | required
+    return list(expand_entry(validated(ArmEntry, keys, Source()), registries))
 
 
 def _axes(entry: SearchEntry, part: Part[AttackTraits], arm: Arm) -> tuple[Axis, ...]:
     named: Mapping[str, RangeSpec | None] = entry.over if entry.over is not None else dict.fromkeys(part.traits.box)
     axes = []
-    for name, given in named.items():
+    for name, limits in named.items():
         if name not in part.parameters:
             raise AdvriskError(f"over: {part.name} has no parameter {name!r}; {did_you_mean(name, part.parameters)}")
         if name in entry.params:
             if entry.over is None:
-                continue  # held at a value: the rest of the box is searched
+                continue  # fixed: the search varies the other parameters of the box
             raise AdvriskError(f"found `{name}` both fixed and in `over`; remove one")
         if part.parameters[name].number is None:
-            listed = f"list its values instead, as in {name}: […], which makes one search of each"
+            listed = f"list its values instead, as in {name}: […], for one search each"
             raise AdvriskError(f"over: {part.name}.{name} is no number, so it has no range; {listed}")
-        axes.append(_axis(part, name, given, arm))
+        axes.append(_axis(part, name, limits, arm))
     if not axes:
-        raise AdvriskError(f"all that {part.name} declares to search over is fixed here, so there is nothing to search")
+        raise AdvriskError(f"all parameters that {part.name} declares for a search are fixed here; remove one of them")
     return tuple(axes)
 
 
-def _axis(part: Part[AttackTraits], name: str, given: RangeSpec | None, arm: Arm) -> Axis:
+def _axis(part: Part[AttackTraits], name: str, limits: RangeSpec | None, arm: Arm) -> Axis:
     declared = part.traits.box.get(name)
     parameter = part.parameters[name]
     whole = parameter.multiple_of if parameter.number is int else 0
-    low, high, log = _range(part, name, given, declared, arm)
+    low, high, log = _range(part, name, limits, declared, arm)
     for end in (low, high):
         if whole and end != int(end):
             raise AdvriskError(f"over: {part.name}.{name} takes whole numbers, found {end:g}")
@@ -246,33 +250,33 @@ def _axis(part: Part[AttackTraits], name: str, given: RangeSpec | None, arm: Arm
 
 
 def _usual(part: Part[AttackTraits], axes: Sequence[Axis], arm: Arm) -> Setting:
-    """What an attack uses of each parameter that is varied, where nothing is said of it."""
-    found: Setting = {}
+    """The attack's default of each varied parameter, clipped to the box; parameters without one are left out."""
+    usual: Setting = {}
     for axis in axes:
         default, declared = part.parameters[axis.name].default, part.traits.box.get(axis.name)
         if default is None and declared is not None and declared.usual is not None:
             default = declared.usual(arm.params, arm.eps or 1.0)
         if isinstance(default, int | float):
-            found[axis.name] = min(max(default, axis.low), axis.high)
-    return found
+            usual[axis.name] = min(max(default, axis.low), axis.high)
+    return usual
 
 
 def _range(
-    part: Part[AttackTraits], name: str, given: RangeSpec | None, declared: Box | None, arm: Arm
+    part: Part[AttackTraits], name: str, limits: RangeSpec | None, declared: Box | None, arm: Arm
 ) -> tuple[float, float, bool]:
-    if given is None:
+    if limits is None:
         if declared is None:
-            hint = f"say between which values, as in {{{name}: [0.1, 1]}}"
+            hint = f"set one, as in {{{name}: [0.1, 1]}}"
             raise AdvriskError(f"over: {part.name} declares no range of {name}; {hint}")
         unit = arm.eps or 1.0 if declared.of_eps else 1.0
         return declared.low * unit, declared.high * unit, declared.log
-    log = declared.log if declared else given.high >= 10 * given.low
-    log = given.log if given.log is not None else log and given.low > 0
-    return given.low, given.high, log
+    log = declared.log if declared else limits.high >= 10 * limits.low
+    log = limits.log if limits.log is not None else log and limits.low > 0
+    return limits.low, limits.high, log
 
 
 def _refuse_coarse(search: Search) -> None:
-    """A grid that has no room for two values of each parameter."""
+    """Refuse a grid with fewer than two values of each parameter."""
     needed = 2 ** len(search.axes)
     n_points = search.rounds * search.batch
     if search.method == "grid" and n_points < needed:

@@ -1,4 +1,4 @@
-"""Whether a size means something on the data: a slip of scale (`8` for `8/255`) is refused before anything runs."""
+"""Checks of sizes against the data: a wrong scale (`8` for `8/255`) is refused before anything runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,48 +11,48 @@ from advrisk.study import ArmEntry, DamageSpec, Loc, SearchEntry, StudySpec
 
 @dataclass(frozen=True)
 class _Size:
-    place: Loc
+    loc: Loc
     norm: Norm
     eps: float
 
 
 def refuse_sizes(study: StudySpec, registries: Registries, extent: Extent) -> None:
-    """A size beyond the farthest two inputs limits nothing: most often it was meant in other units.
+    """Refuse a size that exceeds the distance of any two inputs: usually its unit is wrong.
 
-    Sizes that a preset brings are its own: those of a paper go past the end on purpose.
+    Sizes of presets are exempt: those of a paper exceed it on purpose.
     """
     for size in _sizes(study, registries):
         if complaint := extent.complaint(size.eps, size.norm):
-            raise study.where.error(size.place, complaint)
+            raise study.where.error(size.loc, complaint)
 
 
 def size_doubts(study: StudySpec, registries: Registries, extent: Extent) -> list[str]:
-    """Sizes in linf of less than half a gray level, on images that are not in [0, 1]: probably meant for those."""
+    """Warnings about sizes in linf below half a gray level on images outside [0, 1]: probably meant for [0, 1]."""
     span = extent.high - extent.low
     if not extent.images or not extent.unit_scale or span <= 2:
         return []
     small = {
-        size.place: size.eps
+        size.loc: size.eps
         for size in _sizes(study, registries)
         if size.norm == "linf" and 0 < size.eps < span / LEVELS / 2
     }
     return [
         str(
             study.where.error(
-                place, f"found {eps:.4g} on {extent}, less than half a gray level; did you mean {eps * span:.4g}?"
+                loc, f"found {eps:.4g} on {extent}, less than half a gray level; did you mean {eps * span:.4g}?"
             )
         )
-        for place, eps in small.items()
+        for loc, eps in small.items()
     ]
 
 
 def _sizes(study: StudySpec, registries: Registries) -> Iterator[_Size]:
-    """Every eps that the study states itself, with its norm and where it stands."""
+    """Every eps that the study states itself, with its norm and location."""
     for index, entry in enumerate(study.arms):
         yield from _of_arm(entry, ("arms", index), registries)
     for index, detector in enumerate(study.detectors):
-        for place, entry in enumerate(detector.arms or ()):
-            yield from _of_arm(entry, ("detectors", index, "arms", place), registries)
+        for number, entry in enumerate(detector.arms or ()):
+            yield from _of_arm(entry, ("detectors", index, "arms", number), registries)
     for index, search in enumerate(study.search):
         yield from _of_search(search, ("search", index), registries)
     yield from _of_damage(study.assess.damage, ("assess", "damage"))
@@ -84,7 +84,7 @@ def _of_damage(asked: DamageSpec, loc: Loc) -> Iterator[_Size]:
 
 
 def _norms(entry: ArmEntry, registries: Registries) -> Sequence[Norm]:
-    """The norms in which an entry's eps is meant: those it names, or the only ones of its attack or preset."""
+    """The norms of an entry's eps: those it names, or the only ones of its attack or preset."""
     if entry.norm:
         return entry.norm
     norms = [norm for name in entry.attack or () for norm in registries.attacks.get(name).traits.norms]

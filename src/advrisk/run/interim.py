@@ -19,7 +19,7 @@ from advrisk.run.dispatch import Dispatcher
 from advrisk.run.finished import Unfinished, finished_cells
 from advrisk.run.scheduling import expected_work
 from advrisk.run.workbench import Workbench
-from advrisk.study import StoppingTarget, asked_level, parse_target, target_kind
+from advrisk.study import StoppingTarget, parse_target, target_kind, target_level
 
 _PASSES = """
     SELECT model, arm, avg(n_forward + n_backward + n_judge)::DOUBLE AS passes FROM outcomes
@@ -94,7 +94,7 @@ class Rounds:
             before = state.look(target.text, ends[0])
             share = before.share if before else _alpha_share(state, target, ends[0], sizes)
             own = look_level(target, study, share, n_models=n_models)
-            levels[target.text] = asked_level(target.text, study) if own is None else own
+            levels[target.text] = target_level(target.text, study) if own is None else own
         return Schedule(n_samples, levels, state.order[: ends[0]])
 
     def _state(self) -> Stopping:

@@ -80,7 +80,7 @@ def _defended(one: DefendedModel, inner: Model, study: StudySpec, registries: Re
     try:
         return defended_model(one.name, inner, registries.defences.get(one.defence), one.params)
     except AdvriskError as error:
-        raise study.where.error(one.place, str(error)) from None
+        raise study.where.error(one.loc, str(error)) from None
 
 
 def search_beside(where: Source) -> None:

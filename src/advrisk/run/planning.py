@@ -18,13 +18,13 @@ from advrisk.ledger import Ledger
 from advrisk.parts.data import Dataset
 from advrisk.plan import (
     ConfiguredDetector,
-    KnownSample,
     ModelCard,
     Plan,
+    RecordedSample,
     choose_splits,
     cut_shards,
     expand_detectors,
-    in_order_of_looks,
+    in_interim_order,
     make_plan,
     outline_plan,
     refuse_moved,
@@ -70,7 +70,7 @@ def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
         shards=shards["evaluate"],
         space=bench.material.space_digest,
         tune=shards.get("tune", ()),
-        calibrate=in_order_of_looks(shards.get("calibrate", ()), hashes),
+        calibrate=in_interim_order(shards.get("calibrate", ()), hashes),
     )
 
 
@@ -158,7 +158,7 @@ def _layers(one: ConfiguredDetector) -> Callable[[Model], object]:
 
 def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> list[ModelCard]:
     parts = bench.registries.detectors
-    named = [one for one in detectors if not one.handed_over]
+    named = [one for one in detectors if not one.from_python]
     inside = [one for one in named if parts.get(one.name).traits.inside]
     dropout = any(parts.get(one.name).traits.dropout for one in named)
     surrogates = bench.material.surrogates
@@ -200,7 +200,7 @@ def splits_of(study: StudySpec, data: Dataset) -> dict[str, str]:
         raise study.where.error(("data",), str(error)) from None
 
 
-def known_samples(ledger: Ledger) -> dict[str, KnownSample]:
+def known_samples(ledger: Ledger) -> dict[str, RecordedSample]:
     """What the ledger says of every sample it has seen."""
     rows = ledger.query("SELECT sample, hash, split, shard, place FROM samples ORDER BY shard, place").to_pylist()
-    return {row.pop("sample"): KnownSample(**row) for row in rows}
+    return {row.pop("sample"): RecordedSample(**row) for row in rows}

@@ -80,7 +80,7 @@ def add_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[Confi
     configured = configured_detectors(bench)
     bench.detectors |= {one.id: ready_detector(one, bench.study, bench.registries, bench.folder) for one in configured}
     bench.detectors |= {one.id: detector for one, detector in given}
-    bench.detector_names |= {one.id: one.called for one in configured if one.called}
+    bench.detector_names |= {one.id: one.alias for one in configured if one.alias}
     for one, _ in given:
         if one.readable in names_of(configured):
             raise RunError(f"the study has a detector called {one.readable!r}; hand the object over by another name")

@@ -1,4 +1,4 @@
-"""The question, from one YAML file, validated. Nothing here knows how it is answered."""
+"""Studies, from one YAML file, validated. Nothing here knows how they are answered."""
 
 from advrisk.core.traits import Keep, Norm
 from advrisk.study.arm import CLEAN, Arm, ArmKind
@@ -33,7 +33,7 @@ from advrisk.study.spec import (
     load_study,
     study_from,
 )
-from advrisk.study.target import StoppingTarget, asked_level, asked_of, parse_target, parse_targets, target_kind
+from advrisk.study.target import StoppingTarget, parse_target, parse_targets, target_digests, target_kind, target_level
 
 __all__ = [
     "AVERAGE",
@@ -74,8 +74,6 @@ __all__ = [
     "TrainedModel",
     "TrainingSource",
     "as_written",
-    "asked_level",
-    "asked_of",
     "assessment_of",
     "assessments",
     "detector_names",
@@ -89,7 +87,9 @@ __all__ = [
     "read_yaml",
     "study_from",
     "study_ground",
+    "target_digests",
     "target_kind",
+    "target_level",
     "validated",
     "written_sizes",
 ]

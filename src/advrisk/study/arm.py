@@ -11,7 +11,7 @@ ArmKind = Literal["clean", "corruption", "attack"]
 
 @dataclass(frozen=True)
 class Arm:
-    """What is done to an input: the part's name and version, and everything that configures it."""
+    """The change of an input: the part's name and version, and all its settings."""
 
     id: str
     kind: ArmKind
@@ -24,14 +24,14 @@ class Arm:
     max_queries: int | None = None
     repeats: int = 1
     params: Mapping[str, Any] = field(default_factory=dict)
-    cause: str | None = None  # of a corruption: the branch of the tree of risks that it belongs to
-    crafted_by: "Arm | None" = None  # of a transfer: the arm whose points it takes over
-    draws: int = 1  # how often a model that answers at random is asked about a point
-    name: str | None = None  # what the study calls it: shown in place of the id, and decides nothing
+    cause: str | None = None  # of a corruption: its branch of the tree of risks
+    crafted_by: "Arm | None" = None  # of a transfer: the arm whose points it uses
+    draws: int = 1  # queries per point of a model that answers at random
+    name: str | None = None  # its name in the study: shown instead of the id; no part of the identity
 
     @property
     def shown(self) -> str:
-        """What people see and refer to: the name, or the id where the study gives none."""
+        """The displayed name: the study's, or else the id."""
         return self.name or self.id
 
     @property
@@ -40,7 +40,7 @@ class Arm:
         return None if self.crafted_by is None else str(self.params["from"])
 
     def identity(self) -> dict[str, Any]:
-        """Everything that decides what this arm does to a sample; how often it is repeated does not."""
+        """Everything that decides this arm's result on a sample; the number of repeats does not."""
         identity = {
             "kind": self.kind,
             "family": self.family,

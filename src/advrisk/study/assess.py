@@ -1,4 +1,4 @@
-"""What is asked of the outcomes, once they are there: changing it runs nothing again, but for a certificate."""
+"""Questions about the outcomes of a run: changing them runs no cell again, except for a certificate."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -9,13 +9,13 @@ from advrisk.core.traits import Norm
 from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Rate, Shown, Size, Sizes, Strict
 
 ArmNames = Annotated[Names | None, Field(description="Count this arm only; * is allowed."), Shown("--arm", "ARM")]
-AVERAGE = "average"  # the evasion curve that the compared models make themselves
+AVERAGE = "average"  # the evasion curve made from the compared models
 
 
 def _size_or_name(value: object) -> object:
     """A number, or a fraction in text, is a size; other text is a name."""
     if not isinstance(value, str | int | float) or isinstance(value, bool) or value == "":
-        raise ValueError(f"`{AVERAGE}`, a file with an evasion curve, or a size is needed, found {value!r}")
+        raise ValueError(f"must be `{AVERAGE}`, a file with an evasion curve, or a size, found {value!r}")
     try:
         size = parse_number(value)
     except ValueError:
@@ -31,7 +31,7 @@ _EVASION_SCHEMA = {"anyOf": [*NUMBER_SCHEMA["anyOf"], {"const": AVERAGE}, {"type
 
 
 class AlarmSpec(Strict):
-    """A detector of the study, and when it raises an alarm: above a score, or so that a share of clean inputs does."""
+    """A detector of the study, and its alarm threshold: a score, or the share of clean inputs with an alarm."""
 
     name: str
     threshold: Number | None = None
@@ -41,7 +41,7 @@ class AlarmSpec(Strict):
     def _one_threshold(self) -> Self:
         if (self.threshold is None) == (self.false_alarms is None):
             found = "neither" if self.threshold is None else "both"
-            raise ValueError(f"either threshold, a score, or false_alarms, a share, is needed; found {found}")
+            raise ValueError(f"set either threshold, a score, or false_alarms, a share; found {found}")
         return self
 
     @property
@@ -51,11 +51,10 @@ class AlarmSpec(Strict):
 
 
 class DamageSpec(Strict):
-    """Which distances damage is computed from, what goes undetected, what damage costs, and how sure the intervals are.
+    """The distances for damage, the evasion curve or detector, the cost of damage, and the level of intervals.
 
-    `evasion` is a file with an evasion curve, a size above which everything is detected, or `average`: the compared
-    models stand in for a detector, and damage is relative to them. That is also what is done where nothing is said.
-    `detector` is asked about the attacks themselves.
+    `evasion` is a file with an evasion curve, a size above which everything is detected, or `average`, the default: the
+    compared models replace a detector, and damage is relative to them. `detector` scores the attacks themselves.
     """
 
     norm: Norm = "linf"
@@ -76,7 +75,7 @@ class DamageSpec(Strict):
     def _one_ranking(self) -> Self:
         if self.evasion == AVERAGE and self.detector is not None:
             raise ValueError(
-                f"found `evasion: {AVERAGE}`, which stands in for a detector, and the detector {self.detector.name!r}; "
+                f"found `evasion: {AVERAGE}`, which replaces a detector, and the detector {self.detector.name!r}; "
                 "choose one"
             )
         return self
@@ -92,7 +91,7 @@ class DamageSpec(Strict):
 
 
 class ConvergenceSpec(Strict):
-    """How finely it is shown that damage settles; `damage` says of which."""
+    """The resolution of the convergence of damage; `damage` has its other settings."""
 
     points: Annotated[int, Field(strict=True, ge=1, le=1000, description="Numbers of samples to show.")] = 40
     resamples: Annotated[int, Field(strict=True, ge=1, le=10_000, description="Draws of samples behind each band.")] = (
@@ -101,16 +100,16 @@ class ConvergenceSpec(Strict):
 
 
 class AttacksSpec(Strict):
-    """Which attacks are held against each other, in which norm; by default those of damage."""
+    """The attacks to compare, and their norm; by default those of damage."""
 
     norm: Norm | None = None
     arms: Names | None = None
 
 
 class DetectionSpec(Strict):
-    """Which attacks detectors are held against, where the false-positive rate is read off, and where alarms begin.
+    """The attacks that test detectors, the detection rate for the false-positive rate, and the alarm threshold.
 
-    `false_alarms` is the share of clean inputs above the threshold at which it is asked which arm gets past.
+    `false_alarms` is the share of clean inputs above the threshold for the evasion rate of each arm.
     """
 
     arms: ArmNames = None
@@ -121,29 +120,29 @@ class DetectionSpec(Strict):
 
 
 class IndicatorSpec(Strict):
-    """How sure the intervals of key risk indicators are; `losses` and `scenarios` of the study say the rest."""
+    """The level of intervals of key risk indicators; `losses` and `scenarios` of the study define the indicators."""
 
     level: Annotated[Number, Field(gt=0, lt=1)] = 0.95
 
 
 class FailuresSpec(Strict):
-    """How many of the samples that a branch hurts most are listed; fewer, unless it is said, on the page."""
+    """The number of samples to list for the most harmful branches; by default fewer in the report."""
 
     samples: Annotated[int, Field(strict=True, ge=1, le=1000, description="Samples to list per branch.")] = 12
 
 
 class HardwareSpec(Strict):
-    """What an hour of a machine costs, in any unit."""
+    """The cost of an hour of a machine, in any unit."""
 
     name: str
     per_hour: Size
 
 
 def _level_text(value: object) -> object:
-    """A level as text, also where YAML reads a number, `none` being text anyway."""
+    """A level as text, also where YAML reads a number."""
     if isinstance(value, str | int | float):
         return str(value)
-    raise ValueError(f"a level, as in {{defence: none}}, is needed; found {value!r}")
+    raise ValueError(f"must be a level, as in {{defence: none}}; found {value!r}")
 
 
 def _unit(value: object) -> object:
@@ -158,26 +157,25 @@ Unit = Annotated[str | int | float, BeforeValidator(_unit), WithJsonSchema(NUMBE
 
 
 class SurvivalSpec(Strict):
-    """How durations are measured, what explains them, and what counts as broken.
+    """The measure of durations, their covariates, and the threshold of a broken model.
 
-    `covariates` are things known before the attack: eps, attack, norm, objective, model, tags of models, strata. By
-    default those that differ. `shape_covariates` change the shape of the law, too. `reference` is the level that others
-    of a covariate are compared with, as in `{defence: none}`; `units` is for how much of a number an effect is
-    reported, as in `{eps: 1/255}`. A law that is off by more than `tolerance` on samples held out, and by more than
-    chance explains, is not quoted. `until` is the time up to which means are taken; by default, and at most, as long as
-    every model was attacked. `eps_max` limits the sizes whose cost is reported. `broken_factor` says how many times
-    longer training on a sample must have taken than breaking one.
+    `covariates` are properties before the attack: eps, attack, norm, objective, model, tags of models, strata; by
+    default those that differ. `shape_covariates` change the shape of the law, too. `reference` is the level of a
+    covariate to compare others with, as in `{defence: none}`; `units` is the unit of an effect, as in `{eps: 1/255}`. A
+    law is not reported if its error on held-out samples exceeds `tolerance` and chance. `until` is the time limit of
+    means; by default, and at most, the time for which every model was attacked. `eps_max` limits the sizes whose cost
+    is reported. A model counts as broken if training on a sample took `broken_factor` times longer than breaking one.
     """
 
     measure: Annotated[
         Literal["forward", "gradient", "seconds", "process-seconds"], Field(description="The unit of durations.")
     ] = "forward"
-    # An empty list: nothing explains them.
+    # An empty list: no covariates.
     covariates: Annotated[
-        list[str] | None, Field(description="What explains durations: eps, model, a tag, …"), Shown("--covariate")
+        list[str] | None, Field(description="A covariate of durations: eps, model, a tag, …"), Shown("--covariate")
     ] = None
     shape_covariates: Annotated[list[str], Shown("--shape-covariate")] = Field(
-        default_factory=list, description="What changes the shape of the law."
+        default_factory=list, description="A covariate of the shape of the law."
     )
     reference: Annotated[dict[str, Level], Shown(metavar="COVARIATE=LEVEL")] = Field(
         default_factory=dict, description="The level to compare others with, as in model=plain."
@@ -185,7 +183,7 @@ class SurvivalSpec(Strict):
     units: Annotated[dict[str, Unit], Shown("--unit", "COVARIATE=SIZE")] = Field(
         default_factory=dict, description="The unit of an effect, as in eps=1/255."
     )
-    tolerance: Annotated[Number, Field(gt=0, lt=1, description="How far off a law may be and still be quoted.")] = 0.02
+    tolerance: Annotated[Number, Field(gt=0, lt=1, description="The largest error of a law to report it.")] = 0.02
     family: Annotated[
         Literal["auto", "weibull", "lognormal", "loglogistic"],
         Field(description="The law of durations; auto is the one that explains unseen samples best."),
@@ -207,7 +205,7 @@ class SurvivalSpec(Strict):
 
 
 class SearchesSpec(Strict):
-    """Searches against which models are shown; by default all."""
+    """The models whose searches are shown; by default all."""
 
     models: Annotated[
         Names | None, Field(description="Show searches against this model only."), Shown("--model", "MODEL")
@@ -215,17 +213,17 @@ class SearchesSpec(Strict):
 
 
 class GateSpec(Strict):
-    """Whether a requirement fails to pass where the attacks that it rests on are flagged."""
+    """Whether a requirement cannot pass if the attacks behind it are flagged."""
 
     strict_flags: bool = False
 
 
 class SearchGuaranteeSpec(Strict):
-    """What is stated of p as a function of an attack's setting, so that a search may promise something.
+    """Assumptions about p as a function of an attack's setting, for a guarantee from the search.
 
-    PROSAC, Theorem 4: its norm in the Hilbert space of the kernel is at most `norm_bound`, it is seen with
-    `noise`-sub-Gaussian noise, and the search is misled with a probability of at most `delta`. `length_scale` is a
-    share of each parameter's range. Nobody can read these off the data.
+    PROSAC, Theorem 4: its norm in the Hilbert space of the kernel is at most `norm_bound`, it is observed with
+    `noise`-sub-Gaussian noise, and the guarantee fails with a probability of at most `delta`. `length_scale` is a share
+    of each parameter's range. The data cannot confirm these assumptions.
     """
 
     norm_bound: Annotated[Number, Field(ge=0, le=1e12)]
@@ -236,17 +234,16 @@ class SearchGuaranteeSpec(Strict):
 
 
 class CertificateSpec(Strict):
-    """What is to be certified: that the attacks break at most a share `alpha` of inputs, by a procedure that says so
-    wrongly with a probability of at most `zeta`.
+    """The claim to certify: the attacks break at most a share `alpha` of inputs; `zeta` bounds the error probability.
 
-    `arms` names attacks of the study, each with a norm and an eps; all such attacks, if nothing is said. What a search
-    found is added to them. `population` says what the samples to calibrate stand for where they are equally frequent by
-    class or stratum. `search_guarantee` states what a promise about settings that no search tried rests on. Unlike the
-    other questions, this one runs cells: on the samples to calibrate.
+    `arms` names attacks of the study, each with a norm and an eps; by default all such attacks. The results of searches
+    are added to them. `population` names the population of the calibration split where classes or strata are equally
+    frequent. `search_guarantee` has the assumptions for a guarantee about settings that no search tried. Unlike the
+    other questions, this one runs cells: on the calibration split.
     """
 
     alpha: Annotated[Rate, Field(description="The risk to certify: 0.1, or 10 %.")] = 0.1
-    zeta: Annotated[Rate, Field(description="How often the procedure may certify wrongly.")] = 0.05
+    zeta: Annotated[Rate, Field(description="The largest probability of a false certificate.")] = 0.05
     arms: ArmNames = None
     method: Annotated[Literal["exact", "hoeffding-bentkus", "betting"], Field(description="The bound on the risk.")] = (
         "exact"
@@ -256,12 +253,12 @@ class CertificateSpec(Strict):
 
 
 def _asked(value: object) -> object:
-    """`survival:` with nothing after it asks for survival with all its defaults."""
+    """`survival:` without a value means survival with all its defaults."""
     return {} if value is None else value
 
 
 class AssessSpec(Strict):
-    """The questions to answer; those that packages bring stand beside them (`study.registered`)."""
+    """The questions to answer; packages can add others (`study.registered`)."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 

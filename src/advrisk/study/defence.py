@@ -22,10 +22,10 @@ class DefenceSpec(Open):
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, value: Any) -> Any:
-        """A complaint that says what to write, where the two keys are not there."""
+        """Refuse a missing key with a message that shows both."""
         if isinstance(value, dict) and (missing := [key for key in ("of", "name") if key not in value]):
             raise ValueError(
-                f"found no `{missing[0]}`; `of`, a model of this study, and `name`, a defence, are needed, as in "
+                f"found no `{missing[0]}`; set `of`, a model of this study, and `name`, a defence, as in "
                 "{of: plain, name: feature-squeezing, bits: 4}"
             )
         return value

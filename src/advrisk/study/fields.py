@@ -1,4 +1,4 @@
-"""Kinds of fields that study and recipe files share, and the check of a whole file against its shape."""
+"""Kinds of fields that study and recipe files share, and the validation of a whole file."""
 
 import re
 from collections.abc import Mapping
@@ -70,20 +70,20 @@ Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_l
 
 @dataclass(frozen=True)
 class Shown:
-    """In `Annotated`: how a field is written as an option of a command, where its name and type do not say."""
+    """In `Annotated`: the option and metavar of a field on the command line, where its name and type do not fit."""
 
     option: str = ""
     metavar: str = ""
 
 
 class Strict(BaseModel):
-    """Unknown keys are mistakes."""
+    """A model that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Open(BaseModel):
-    """Keys beyond the named ones are the part's own parameters, checked by its signature."""
+    """A model with further keys: the parameters of a part, checked against its signature."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -93,7 +93,7 @@ class Open(BaseModel):
 
 
 def written_sizes(data: object, inside: bool = False) -> dict[float, str]:
-    """Size -> how a study writes it, of those that it writes as fractions: 8/255."""
+    """Size -> its text in the study, for sizes that it writes as fractions: 8/255."""
     if isinstance(data, Mapping):
         return {
             size: text for key, value in data.items() for size, text in written_sizes(value, key in SIZE_KEYS).items()
@@ -109,7 +109,7 @@ def written_sizes(data: object, inside: bool = False) -> dict[float, str]:
 
 
 def plain_sizes(data: Any, inside: bool = False) -> Any:
-    """A study's content with its sizes as numbers, however they were written."""
+    """A study's content with its sizes as numbers."""
     if isinstance(data, Mapping):
         return {key: plain_sizes(value, key in SIZE_KEYS) for key, value in data.items()}
     if isinstance(data, list):
@@ -118,7 +118,7 @@ def plain_sizes(data: Any, inside: bool = False) -> Any:
 
 
 def as_written(data: Any, written: Mapping[float, str], inside: bool = False) -> Any:
-    """A study's content with its sizes as they were written."""
+    """A study's content with its sizes as the user wrote them."""
     if isinstance(data, Mapping):
         return {key: as_written(value, written, key in SIZE_KEYS) for key, value in data.items()}
     if isinstance(data, list):
@@ -129,19 +129,19 @@ def as_written(data: Any, written: Mapping[float, str], inside: bool = False) ->
 def validated(model: type[Checked], data: Mapping[str, Any], source: Source, *, within: Loc = ()) -> Checked:
     """An instance of a pydantic model, or a StudyError with every mistake on a line of its own.
 
-    `within` is where the data stands in the file.
+    `within` is the location of the data in the file.
     """
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
         problems = [
-            source.error((*within, *_loc(problem, data)), _complaint(problem, model)) for problem in error.errors()
+            source.error((*within, *_loc(problem, data)), _message(problem, model)) for problem in error.errors()
         ]
         raise StudyError("\n".join(map(str, problems[:10]))) from None
 
 
 def _loc(problem: Mapping[str, Any], data: Mapping[str, Any]) -> Loc:
-    """The path to a mistake as the file has it, without what pydantic adds: members of unions, lists of one."""
+    """The path to a mistake in the file, without the parts that pydantic adds: members of unions, lists of one."""
     loc: Loc = ()
     value: Any = data
     for part in problem["loc"]:
@@ -153,23 +153,23 @@ def _loc(problem: Mapping[str, Any], data: Mapping[str, Any]) -> Loc:
     return loc
 
 
-def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
+def _message(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
     if problem["type"] == "extra_forbidden":
         return f"unknown key; {did_you_mean(problem['loc'][-1], _fields_at(model, problem['loc'][:-1]))}"
     if problem["type"] == "missing":
         return "is missing"
     if problem["type"] == "literal_error":
-        known = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
-        return f"found {problem['input']!r}; {did_you_mean(problem['input'], known)}"
+        expected = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        return f"found {problem['input']!r}; {did_you_mean(problem['input'], expected)}"
     if problem["type"] in ("model_type", "dict_type"):
-        return f"a mapping is needed, found {problem['input']!r}"
+        return f"must be a mapping, found {problem['input']!r}"
     if problem["type"] == "list_type":
         kind = "a mapping; begin it with `- `" if isinstance(problem["input"], Mapping) else repr(problem["input"])
-        return f"a list is needed, found {kind}"
+        return f"must be a list, found {kind}"
     if problem["type"] == "too_short":
-        return "found nothing in it; at least one is needed"
+        return "found an empty list or mapping; add at least one entry"
     if problem["type"] == "string_pattern_mismatch":
-        return f"a name is made of letters, digits, `.`, `_` and `-`, no blanks, found {problem['input']!r}"
+        return f"must consist of letters, digits, `.`, `_` and `-`, found {problem['input']!r}"
     message = problem["msg"].removeprefix("Value error, ")
     if "found" in message or isinstance(problem["input"], dict):
         return str(message)
@@ -177,7 +177,7 @@ def _complaint(problem: Mapping[str, Any], model: type[BaseModel]) -> str:
 
 
 def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
-    """The keys that a nested model knows, by walking the path to it."""
+    """The keys of the nested model at a path."""
     for part in loc:
         if str(part) in model.model_fields:
             model = _model_in(model.model_fields[str(part)].annotation) or model
@@ -185,7 +185,7 @@ def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field is of, also where it may be left out or is one of a list or a mapping."""
+    """The model in a field's type, also inside an optional, a list or a mapping."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for part in get_args(annotation) if (model := _model_in(part))), None)

@@ -1,4 +1,4 @@
-"""Requirements as people write them: `damage.hardened <= 0.2`, `broken.new at 8/255 <= broken.old + 2 %`.
+"""The language of requirements: `damage.hardened <= 0.2`, `broken.new at 8/255 <= broken.old + 2 %`.
 
     requirement = term [op number | op term [("+" | "-") number]] ["with caveats"]
     term        = quantity ["." name] ["[" name {"," name} "]"] ["at" number]
@@ -6,7 +6,7 @@
     number      = 0.2 | 1e-3 | 8/255 | 20 %
     name        = any text without spaces and the signs above, or "in quotes", or * for all models
 
-Nothing here knows a run: whether a model of that name is there is asked in `study.ground`.
+Nothing here knows a run: `study.ground` checks names of models.
 """
 
 import re
@@ -37,17 +37,17 @@ class Term:
     """A quantity of something: `broken.hardened at 8/255`."""
 
     quantity: str
-    subject: str | None = None  # None where nothing stands behind the dot, or `*`
-    every: bool = False  # `*`: each model by itself
+    subject: str | None = None  # the name after the dot; None without one, or for `*`
+    every: bool = False  # `*`: every model separately
     inside: tuple[str, ...] = ()
     size: float | None = None
     size_text: str = ""
 
     @property
     def what(self) -> Quantity:
-        found = quantity_named(self.quantity)
-        assert found is not None  # the reader refused other names
-        return found
+        quantity = quantity_named(self.quantity)
+        assert quantity is not None  # the reader refused other names
+        return quantity
 
     def __str__(self) -> str:
         name = "" if self.subject is None else quoted(self.subject)
@@ -64,7 +64,7 @@ class Term:
         )
 
     def named(self, model: str) -> "Term":
-        """The same of one model, in place of each."""
+        """The same term for one model instead of every model."""
         if not self.every:
             return self
         if self.what.of == "detector":
@@ -78,10 +78,10 @@ class Requirement:
 
     left: Term
     op: Op | None = None  # None: yes or no
-    limit: float = 0.0  # beside `right`: the margin
+    limit: float = 0.0  # with `right`: the margin
     limit_text: str = ""
     right: Term | None = None
-    with_caveats: bool = False  # of certificates: it passes although caveats weaken it
+    with_caveats: bool = False  # of certificates: caveats do not fail it
 
     def __str__(self) -> str:
         return f"{self._plain} with caveats" if self.with_caveats else self._plain
@@ -100,12 +100,12 @@ class Requirement:
         return (self.left,) if self.right is None else (self.left, self.right)
 
     def named(self, model: str) -> "Requirement":
-        """The same of one model, in place of each."""
+        """The same requirement for one model instead of every model."""
         return replace(self, left=self.left.named(model))
 
 
 def quoted(name: str) -> str:
-    """A name as it must be written: in quotes where it holds anything that means something else."""
+    """A name, in quotes if it has signs with another meaning."""
     if _BARE.fullmatch(name):
         return name
     mark = "'" if '"' in name and "'" not in name else '"'
@@ -113,7 +113,7 @@ def quoted(name: str) -> str:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Read a requirement; what is wrong with it is a StudyError that says where."""
+    """Parse a requirement; StudyError with the position of a mistake."""
     if not isinstance(text, str):
         raise StudyError(f"a requirement is text, as in 'damage.hardened <= 0.2'; found {text!r}")
     if len(text) > _LONGEST:
@@ -122,10 +122,10 @@ def parse_requirement(text: str) -> Requirement:
 
 
 class _Reader:
-    """A requirement, and how far it is read."""
+    """A requirement's text, and the position of the parser."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.place = text, 0
+        self.text, self._at = text, 0
 
     def requirement(self) -> Requirement:
         left = self._term()
@@ -135,10 +135,10 @@ class _Reader:
         op = self._op()
         if op is None:
             if left.what.kind != "yes":
-                raise self._wrong("a limit is missing, as in `<= 0.2`")
+                raise self._error("a limit is missing, as in `<= 0.2`")
             return Requirement(left)
         if left.what.kind == "yes":
-            raise self._wrong(f"{left.quantity} is a yes or no and takes no limit; write `{left}` alone", f"`{op}`")
+            raise self._error(f"{left.quantity} is a yes or no and takes no limit; write `{left}` alone", f"`{op}`")
         number = self._number()
         if number is None:
             return self._comparison(left, op)
@@ -151,25 +151,25 @@ class _Reader:
         if not self._match(_WITH_CAVEATS):
             return False
         if left.quantity not in CERTIFIED:
-            raise self._wrong(f"only certificates have caveats, and {left.quantity} is none", "`with caveats`")
+            raise self._error(f"only certificates have caveats, and {left.quantity} is none", "`with caveats`")
         return True
 
     def _comparison(self, left: Term, op: Op) -> Requirement:
-        if not _QUANTITY.match(self._rest):
-            raise self._wrong("a number, or the same of another model, is needed here")
+        if not _QUANTITY.match(self._remaining):
+            raise self._error("write a number, or the same quantity of another model")
         right = self._term()
         sign = self._match(re.compile(r"[-+]"))
         number = self._number() if sign else (0.0, "0")
         if number is None:
-            raise self._wrong(f"a margin is missing after `{sign}`")
+            raise self._error(f"a margin is missing after `{sign}`")
         self._end()
         if right.size is None and left.size is not None:
             right = replace(right, size=left.size, size_text=left.size_text)
         self._check_comparison(left, op, right)
         if number[0] < 0:
-            raise self._wrong("a margin has one sign", f"`{sign} {number[1]}`")
+            raise self._error("a margin has one sign", f"`{sign} {number[1]}`")
         if left.what.kind == "share" and number[0] > 1:
-            raise self._wrong("a margin of a share lies between 0 and 1; write 2 % or 0.02", number[1])
+            raise self._error("a margin of a share lies between 0 and 1; write 2 % or 0.02", number[1])
         return Requirement(left, op, -number[0] if sign == "-" else number[0], number[1], right)
 
     def _term(self) -> Term:
@@ -177,71 +177,71 @@ class _Reader:
         what = quantity_named(name) if name else None
         if name is None or what is None:
             hint = did_you_mean(name, quantities()) if name else f"known: {', '.join(quantities())}"
-            raise self._wrong(f"nothing that can be required is called so; {hint}", repr(name) if name else None)
+            raise self._error(f"unknown quantity; {hint}", repr(name) if name else None)
         subject, every = None, False
-        if self.text.startswith(".", self.place):
-            self.place += 1
+        if self.text.startswith(".", self._at):
+            self._at += 1
             subject, every = self._name(of=what.of)
         elif what.of != "anything":
-            raise self._wrong(f"{name} is of a {what.of}: write {name}.NAME")
+            raise self._error(f"{name} needs a {what.of}: write {name}.NAME")
         inside = self._inside(name, what)
         if what.of == "detector" and inside == ((EVERY, True),):
             inside, every = (), True
         if any(is_every for _, is_every in inside):
-            raise self._wrong(f"found `*` in the brackets of {name}; name the {what.inside[0]}", "`*`")
+            raise self._error(f"found `*` in the brackets of {name}; name the {what.inside[0]}", "`*`")
         size, size_text = self._size(name, what)
         return Term(name, subject, every, tuple(one for one, _ in inside), size, size_text)
 
     def _name(self, *, of: str) -> tuple[str | None, bool]:
-        """A name, or that all models are meant."""
+        """A name and False, or None and True for all models."""
         if self._take(EVERY):
             if of == "detector":
-                raise self._wrong("`*` stands for all models, not for all detectors; name one", "`*`")
+                raise self._error("`*` stands for all models, not for all detectors; name one", "`*`")
             return None, True
         return self._plain_name(), False
 
     def _plain_name(self) -> str:
-        found = _QUOTED.match(self.text, self.place)
-        if found:
-            self.place = found.end()
-            return (found[1] or "").replace('""', '"') or (found[2] or "").replace("''", "'")
-        if self.text[self.place : self.place + 1] in ("'", '"'):
-            raise self._wrong("a quote is not closed; a quote within quotes is written twice")
-        bare = _BARE.match(self.text, self.place)
+        match = _QUOTED.match(self.text, self._at)
+        if match:
+            self._at = match.end()
+            return (match[1] or "").replace('""', '"') or (match[2] or "").replace("''", "'")
+        if self.text[self._at : self._at + 1] in ("'", '"'):
+            raise self._error("a quote is not closed; write a quote within quotes twice")
+        bare = _BARE.match(self.text, self._at)
         if not bare:
-            raise self._wrong("a name is missing; put it in quotes if it holds spaces or signs")
-        self.place = bare.end()
+            raise self._error("a name is missing; put it in quotes if it has spaces or signs")
+        self._at = bare.end()
         return bare[0]
 
     def _inside(self, name: str, what: Quantity) -> tuple[tuple[str, bool], ...]:
         if not self._take("["):
             return ()
-        found: list[tuple[str, bool]] = []
-        while not found or self._take(","):
+        names: list[tuple[str, bool]] = []
+        while not names or self._take(","):
             self._skip()
-            found.append((EVERY, True) if self._take(EVERY) else (self._plain_name(), False))
+            names.append((EVERY, True) if self._take(EVERY) else (self._plain_name(), False))
         if not self._take("]"):
-            raise self._wrong("a `]` is missing")
-        if len(found) > len(what.inside):
+            raise self._error("a `]` is missing")
+        if len(names) > len(what.inside):
             allowed = f"{name}.NAME[{', '.join(what.inside)}]" if what.inside else f"{name} takes no brackets"
-            raise self._wrong(f"too much in brackets: {allowed}", f"{len(found)}")
-        return tuple(found)
+            raise self._error(f"too many names in brackets: {allowed}", f"{len(names)}")
+        return tuple(names)
 
     def _size(self, name: str, what: Quantity) -> tuple[float | None, str]:
         if not self._match(re.compile(r"at\b")):
             return None, ""
         if what.size == "none":
-            raise self._wrong(f"{name} has no size", "`at`")
+            raise self._error(f"{name} has no size", "`at`")
         number = self._number()
         if number is None or number[0] < 0:
-            raise self._wrong("a size, a number of at least 0, is missing after `at`")
+            raise self._error("a size, a number of at least 0, is missing after `at`")
         return number
 
     def _op(self) -> Op | None:
-        found = self._match(_OP)
-        if found is None and self._rest:
-            raise self._wrong("one of <=, <, >=, >, or == for counts, is needed here")
-        return None if found is None else _SAME.get(found, found)  # type: ignore[return-value]
+        op = self._match(_OP)
+        if op is None and self._remaining:
+            raise self._error("write one of <=, <, >=, >, or == for counts")
+        return None if op is None else _SAME.get(op, op)  # type: ignore[return-value]
 
     def _number(self) -> tuple[float, str] | None:
         written = self._match(_NUMBER)
@@ -251,69 +251,70 @@ class _Reader:
         try:
             value = parse_number(written.rstrip("% ") if share else written)
         except ValueError as error:
-            raise self._wrong(str(error)) from None
+            raise self._error(str(error)) from None
         return (value / 100 if share else value), re.sub(r"\s*%", " %", written)
 
     def _check_limit(self, left: Term, op: Op, limit: float, written: str) -> None:
         if left.what.size == "needed" and left.size is None:
-            raise self._wrong(f"{left.quantity} needs a size: write `{left} at 8/255 {op} {written}`", f"`{left}`")
+            raise self._error(f"{left.quantity} needs a size: write `{left} at 8/255 {op} {written}`", f"`{left}`")
         if left.what.kind == "share" and not 0 <= limit <= 1:
-            raise self._wrong(f"{left.quantity} is a share between 0 and 1; write 20 % or 0.2", written)
+            raise self._error(f"{left.quantity} is a share between 0 and 1; write 20 % or 0.2", written)
         if left.what.kind == "count" and (limit < 0 or limit != int(limit) or written.endswith("%")):
-            raise self._wrong(f"{left.quantity} is a count: a whole number of at least 0 is needed", written)
+            raise self._error(f"{left.quantity} is a count; write a whole number of at least 0", written)
         if op == "==" and left.what.kind != "count":
-            raise self._wrong(f"no estimate equals a number exactly; use <= or >= for {left.quantity}", "`==`")
+            raise self._error(f"no estimate equals a number exactly; use <= or >= for {left.quantity}", "`==`")
 
     def _check_comparison(self, left: Term, op: Op, right: Term) -> None:
         if left.quantity != right.quantity:
-            raise self._wrong(
-                f"two models are compared by the same quantity; found {left.quantity} and {right.quantity}",
+            raise self._error(
+                f"both sides need the same quantity; found {left.quantity} and {right.quantity}",
                 right.quantity,
             )
         if not left.what.compared:
-            raise self._wrong(f"{left.quantity} cannot be compared; hold it against a number", f"`{right}`")
+            raise self._error(f"{left.quantity} cannot be compared between models; write a number", f"`{right}`")
         if op == "==":
-            raise self._wrong("no two estimates are equal exactly; use <= or >=", "`==`")
+            raise self._error("no two estimates are equal exactly; use <= or >=", "`==`")
         if right.every:
-            raise self._wrong("`*` may stand on the left only: what is it to be compared with?", f"`{right}`")
+            raise self._error("`*` is allowed on the left only; name one model on the right", f"`{right}`")
         if (left.inside, left.size) != (right.inside or left.inside, right.size):
-            raise self._wrong("both sides need the same size, scenario and loss", f"`{left}` and `{right}`")
+            raise self._error("both sides need the same size, scenario and loss", f"`{left}` and `{right}`")
         if left.what.size == "needed" and left.size is None:
-            raise self._wrong(f"{left.quantity} needs a size: write `{left} at 8/255`", f"`{left}`")
+            raise self._error(f"{left.quantity} needs a size: write `{left} at 8/255`", f"`{left}`")
         if left.subject == right.subject and not left.every:
-            raise self._wrong("a model is compared with itself", f"`{right}`")
+            raise self._error("both sides name the same model", f"`{right}`")
 
     def _end(self) -> None:
-        if self._rest:
-            raise self._wrong("nothing more is expected here")
+        if self._remaining:
+            raise self._error("the requirement should end here")
 
     @property
-    def _rest(self) -> str:
-        return self.text[self.place :].strip()
+    def _remaining(self) -> str:
+        return self.text[self._at :].strip()
 
     def _skip(self) -> None:
-        while self.place < len(self.text) and self.text[self.place].isspace():
-            self.place += 1
+        while self._at < len(self.text) and self.text[self._at].isspace():
+            self._at += 1
 
     def _take(self, sign: str) -> bool:
-        start = self.place
+        start = self._at
         self._skip()
-        if self.text.startswith(sign, self.place):
-            self.place += len(sign)
+        if self.text.startswith(sign, self._at):
+            self._at += len(sign)
             return True
-        self.place = start
+        self._at = start
         return False
 
     def _match(self, pattern: re.Pattern[str]) -> str | None:
         self._skip()
-        found = pattern.match(self.text, self.place)
-        if found is None:
+        match = pattern.match(self.text, self._at)
+        if match is None:
             return None
-        self.place = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
-    def _wrong(self, message: str, found: str | None = None) -> StudyError:
-        """With the whole requirement, and what was found where reading stopped."""
-        seen = found if found is not None else repr(self._rest[:40]) if self._rest else "its end"
+    def _error(self, message: str, text: str | None = None) -> StudyError:
+        """An error with the whole requirement and the text at which parsing stopped."""
+        stopped_at = text if text is not None else repr(self._remaining[:40]) if self._remaining else "its end"
         written = self.text if len(self.text) <= 80 else f"{self.text[:77]}…"
-        return StudyError(f"{written!r}: {message}" if "found" in message else f"{written!r}: {message}; found {seen}")
+        ending = "" if "found" in message else f"; found {stopped_at}"
+        return StudyError(f"{written!r}: {message}{ending}")

@@ -1,6 +1,6 @@
-"""What requirements may speak of: the models, detectors, sizes and scenarios of a study, or of a run that holds them.
+"""Checks of requirements against the models, detectors, sizes and scenarios of a study or a run.
 
-A requirement that nobody can answer is refused before anything runs, and in the same words once it has.
+A requirement that cannot be answered is refused before anything runs, and with the same message afterwards.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,30 +16,30 @@ from advrisk.study.registered import CERTIFIED
 from advrisk.study.spec import StudySpec
 
 _NO_CURVE = (
-    "damage here is relative to the compared models, no probability: hold it against another model "
-    "(`damage.A <= damage.B`), or say what goes unnoticed (`evasion` or `detector` in assess.damage)"
+    "damage is relative to the compared models here, no probability: compare it with another model "
+    "(`damage.A <= damage.B`), or set `evasion` or `detector` in assess.damage"
 )
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What there is to be required of."""
+    """The names and sizes that requirements may use."""
 
     models: Sequence[str]
-    norm: str = "linf"  # in which sizes count
-    criterion: str = "label"  # what success is judged by
+    norm: str = "linf"  # of sizes
+    criterion: str = "label"  # of success
     sizes: Collection[float] = ()  # eps of the attacks in that norm
     endless: bool = False  # an attack in that norm has no eps
     relative: bool = True  # damage is relative: neither an evasion curve nor a detector is named
     has_cost: bool = False
     refuses: bool = True  # some model may refuse to answer
-    detectors: Collection[str] = ()  # what they may be called
+    detectors: Collection[str] = ()  # their names
     scenarios: Sequence[str] = ()
     losses: Sequence[str] = ()
     certified: bool = False
-    certified_sizes: Collection[float] | None = None  # None: not known before it runs
+    certified_sizes: Collection[float] | None = None  # None: unknown before it runs
     flags: Collection[str] = tuple(FLAGS)
-    written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it
+    written: Mapping[float, str] = field(default_factory=dict)  # size -> its text in the study
 
 
 def study_ground(
@@ -54,9 +54,9 @@ def study_ground(
     losses: Sequence[str],
     criterion: str = "label",
 ) -> Ground:
-    """What a study says itself, beside what its plan or its rows do; `detectors` by their full names.
+    """The ground of a study, with values from its plan or rows; `detectors` are full names.
 
-    `damage` and `criterion` are the study's where there is one.
+    `damage` and `criterion` are the study's if there is one.
     """
     return Ground(
         models=models,
@@ -76,33 +76,33 @@ def study_ground(
 
 
 def detector_names(detectors: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """What detectors may be called -> the full names (`lid,neighbours=10@1a2b3c4d`) of those that are meant.
+    """Names that a study may use -> the full names of the detectors (`lid,neighbours=10@1a2b3c4d`).
 
-    A readable or full name means one; a part's name means all of that part, unless one of them is called just so.
+    A readable or full name means one; a part's name means all of that part, unless it is the name of one of them.
     """
-    found: dict[str, tuple[str, ...]] = {
+    names: dict[str, tuple[str, ...]] = {
         name: (full,) for full in detectors for name in (full.rpartition("@")[0], full)
     }
     parts = {full: full.rpartition("@")[0].partition(",")[0] for full in detectors}
     for part in dict.fromkeys(parts.values()):
-        found.setdefault(part, tuple(full for full, own in parts.items() if own == part))
-    return found
+        names.setdefault(part, tuple(full for full, own in parts.items() if own == part))
+    return names
 
 
 def expanded(requirement: Requirement, ground: Ground) -> list[Requirement]:
-    """The requirement, or one for each model where it is of all of them; what cannot be answered is refused."""
+    """The requirement, or one for each model if it has `*`; refuses those that cannot be answered."""
     left = requirement.left
     if not left.every:
-        found = [requirement]
+        requirements = [requirement]
     else:
         other = requirement.right.subject if requirement.right else None
-        found = [requirement.named(model) for model in ground.models if model != other]
-        if not found:
+        requirements = [requirement.named(model) for model in ground.models if model != other]
+        if not requirements:
             raise StudyError(f"`{requirement}`: there is no other model; found {other!r} alone")
-    for one in found:
+    for one in requirements:
         for term in one.terms:
             _check(one, term, ground)
-    return [_filled(one, ground) for one in found]
+    return [_filled(one, ground) for one in requirements]
 
 
 def _check(requirement: Requirement, term: Term, ground: Ground) -> None:
@@ -114,7 +114,7 @@ def _check(requirement: Requirement, term: Term, ground: Ground) -> None:
 def _of_model(_: Requirement, term: Term, ground: Ground) -> str:
     if term.subject is None or term.subject in ground.models:
         return ""
-    return f"no model is called {term.subject!r}; {did_you_mean(term.subject, ground.models)}"
+    return f"unknown model {term.subject!r}; {did_you_mean(term.subject, ground.models)}"
 
 
 def _of_damage(requirement: Requirement, term: Term, ground: Ground) -> str:
@@ -125,7 +125,7 @@ def _of_damage(requirement: Requirement, term: Term, ground: Ground) -> str:
     if requirement.right is None:
         return f"{_NO_CURVE}; found the limit {requirement.limit_text}"
     if requirement.limit:
-        return f"{_NO_CURVE}; found the margin {requirement.limit_text}, which means nothing between relative numbers"
+        return f"{_NO_CURVE}; found the margin {requirement.limit_text}, which has no meaning for relative numbers"
     return ""
 
 
@@ -133,7 +133,7 @@ def _of_cost(requirement: Requirement, term: Term, ground: Ground) -> str:
     if complaint := _of_model(requirement, term, ground):
         return complaint
     if ground.relative or not ground.has_cost:
-        return "found no cost: say what one damage costs (`cost` in assess.damage, beside `evasion` or `detector`)"
+        return "found no cost: set `cost` in assess.damage, the cost of one damage, and `evasion` or `detector`"
     return _of_attacks(ground)
 
 
@@ -144,22 +144,22 @@ def _of_sizes(requirement: Requirement, term: Term, ground: Ground) -> str:
     if ground.endless or term.size is None or term.size <= largest:
         return ""
     return (
-        f"no attack in {ground.norm} was allowed a size of {term.size_text}: found "
-        f"{size_text(largest, ground.written)} as the largest eps; what was not tried is not known"
+        f"no attack in {ground.norm} reaches the size {term.size_text}: found "
+        f"{size_text(largest, ground.written)} as the largest eps; add a larger eps, or require a smaller size"
     )
 
 
 def _of_robustness(requirement: Requirement, term: Term, ground: Ground) -> str:
     if ground.criterion == "target":
         return (
-            "found a target for success: a sample that is driven to another wrong class counts as unbroken, so nobody "
-            "knows which stay right; require `broken`, or run without a target"
+            "found a target for success: attacks towards a target do not show which samples stay correct; require "
+            "`broken`, or run without a target"
         )
     return _of_sizes(requirement, term, ground)
 
 
 def _of_attacks(ground: Ground) -> str:
-    return "" if ground.sizes or ground.endless else f"found no attack in {ground.norm}, so nothing was tried"
+    return "" if ground.sizes or ground.endless else f"found no attack in {ground.norm}; add one to `arms`"
 
 
 def _of_refusals(requirement: Requirement, term: Term, ground: Ground) -> str:
@@ -173,14 +173,14 @@ def _of_risk(requirement: Requirement, term: Term, ground: Ground) -> str:
         return complaint
     if not ground.scenarios:
         return "found no scenario: describe the deployment under `scenarios` in the study"
-    given = dict(zip(term.what.inside, term.inside, strict=False))
-    for kind, known in (("scenario", ground.scenarios), ("loss", ground.losses)):
-        name = given.get(kind)
-        if name is not None and name not in known:
-            return f"no {kind} is called {name!r}; {did_you_mean(name, known)}"
-        if name is None and len(known) > 1 and requirement.left is term:
+    brackets = dict(zip(term.what.inside, term.inside, strict=False))
+    for kind, names in (("scenario", ground.scenarios), ("loss", ground.losses)):
+        name = brackets.get(kind)
+        if name is not None and name not in names:
+            return f"unknown {kind} {name!r}; {did_you_mean(name, names)}"
+        if name is None and len(names) > 1 and requirement.left is term:
             example = f"risk.{quoted(term.subject or '')}[{', '.join(quoted(one[0]) for one in _examples(ground))}]"
-            return f"found several {'losses' if kind == 'loss' else 'scenarios'}: say which, as in {example}"
+            return f"found several {'losses' if kind == 'loss' else 'scenarios'}: name one, as in {example}"
     return ""
 
 
@@ -191,11 +191,11 @@ def _examples(ground: Ground) -> list[Sequence[str]]:
 def _of_detector(_: Requirement, term: Term, ground: Ground) -> str:
     if term.subject not in ground.detectors:
         hint = did_you_mean(term.subject, ground.detectors) if ground.detectors else "the study has none"
-        return f"no detector is called {term.subject!r}; {hint}"
+        return f"unknown detector {term.subject!r}; {hint}"
     if term.inside and term.inside[0] not in ground.models:
-        return f"no model is called {term.inside[0]!r}; {did_you_mean(term.inside[0], ground.models)}"
+        return f"unknown model {term.inside[0]!r}; {did_you_mean(term.inside[0], ground.models)}"
     if not term.inside and len(ground.models) > 1:
-        return f"found several models: say which, as in {term}[{quoted(ground.models[0])}], or {term}[*] for all"
+        return f"found several models: name one, as in {term}[{quoted(ground.models[0])}], or write {term}[*] for all"
     return ""
 
 
@@ -203,10 +203,10 @@ def _of_certificate(requirement: Requirement, term: Term, ground: Ground) -> str
     if complaint := _of_model(requirement, term, ground):
         return complaint
     if not ground.certified:
-        return "found no certificate: ask for it in the study, as in `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`"
+        return "found no certificate: add it to the study, as in `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`"
     if term.size is not None and ground.certified_sizes is not None and term.size not in ground.certified_sizes:
-        known = ", ".join(size_text(size, ground.written) for size in sorted(ground.certified_sizes))
-        return f"nothing was certified at {term.size_text}; known: {known or 'no size'}"
+        sizes = ", ".join(size_text(size, ground.written) for size in sorted(ground.certified_sizes))
+        return f"found no certificate at {term.size_text}; certified: {sizes or 'no size'}"
     return ""
 
 
@@ -214,11 +214,7 @@ def _of_flags(requirement: Requirement, term: Term, ground: Ground) -> str:
     if complaint := _of_model(requirement, term, ground):
         return complaint
     flag = term.inside[0] if term.inside else None
-    return (
-        ""
-        if flag is None or flag in ground.flags
-        else f"no flag is called {flag!r}; {did_you_mean(flag, ground.flags)}"
-    )
+    return "" if flag is None or flag in ground.flags else f"unknown flag {flag!r}; {did_you_mean(flag, ground.flags)}"
 
 
 _CHECKS = {
@@ -236,7 +232,7 @@ _CHECKS = {
 
 
 def _filled(requirement: Requirement, ground: Ground) -> Requirement:
-    """With the only model of a detector, which need not be named."""
+    """The requirement with the only model filled in for a detector, where the user may leave it out."""
     left = requirement.left
     if left.what.of != "detector" or left.inside:
         return requirement

@@ -1,4 +1,4 @@
-"""What can be asked of a finished run beside what a study says: the arguments of `Run`, and options of `show`."""
+"""Options for a finished run, in addition to a study's: arguments of `Run`, and options of `show`."""
 
 from typing import Annotated, Any
 
@@ -33,7 +33,7 @@ class IndicatorOptions(IndicatorSpec):
 
     scenario: Annotated[Names | None, Field(description="Show this scenario only."), Shown(metavar="SCENARIO")] = None
     scenarios: Any = None  # trees by name, `Scenario`s, or a file
-    losses: Any = None  # names, mappings as in a study, or functions of the answers
+    losses: Any = None  # names, mappings as in a study, or functions of the outputs
     what_if: dict[str, Any] | None = None
     arms: ArmNames = None
     models: ModelNames = None
@@ -61,7 +61,7 @@ class CertificateOptions(CertificateSpec):
 
 
 class GateOptions(GateSpec):
-    """Requirements beside those of the study, at another level, evasion curve or cost."""
+    """Requirements in addition to the study's, at another level, evasion curve or cost."""
 
     require: Names | None = None
     level: float | None = None

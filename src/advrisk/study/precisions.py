@@ -15,9 +15,9 @@ OnePrecision = Annotated[
 
 
 def in_each_precision(data: Mapping[str, Any], source: Source) -> dict[str, Any]:
-    """The study with one model for each precision of a list, called `name-precision`; alone, it keeps its name.
+    """The study with one model `name-precision` for each precision of a list; a single one keeps its name.
 
-    Where `of` or `from` names the entry, all of them are meant. Complaints about them name the entry's lines.
+    `of` or `from` with the entry's name means all of them. Error messages about them name the entry's lines.
     """
     models = data.get("models")
     if not isinstance(models, Mapping):
@@ -32,7 +32,7 @@ def in_each_precision(data: Mapping[str, Any], source: Source) -> dict[str, Any]
         names[name] = [f"{name}-{one}" if len(listed) > 1 else name for one in listed]
         for new in names[name]:
             if new != name and new in models:
-                raise source.error(("models", name, "precision"), f"a model is called {new!r} already; rename one")
+                raise source.error(("models", name, "precision"), f"found another model {new!r}; rename one")
         made |= {new: {**spec, "precision": one} for new, one in zip(names[name], listed, strict=True)}
         _add_lines(source, name, names[name])
     naming = {key: _renamed(data[key], names) for key in ("defences", "arms") if key in data}
@@ -45,7 +45,7 @@ def _add_lines(source: Source, name: str, names: list[str]) -> None:
 
 
 def _renamed(value: Any, names: Mapping[Any, list[str]]) -> Any:
-    """The same, with all models of an entry where `of` or `from` names it."""
+    """The value with all models of an entry wherever `of` or `from` names it."""
     if isinstance(value, list):
         return [_renamed(one, names) for one in value]
     if not isinstance(value, Mapping):
@@ -53,8 +53,8 @@ def _renamed(value: Any, names: Mapping[Any, list[str]]) -> Any:
     return {key: _listed(one, names) if key in ("of", "from") else _renamed(one, names) for key, one in value.items()}
 
 
-def _listed(given: Any, names: Mapping[Any, list[str]]) -> Any:
-    known = given if isinstance(given, list) else [given]
-    if not any(isinstance(one, str) and one in names for one in known):
-        return given
-    return [new for one in known for new in (names.get(one, [one]) if isinstance(one, str) else [one])]
+def _listed(value: Any, names: Mapping[Any, list[str]]) -> Any:
+    entries = value if isinstance(value, list) else [value]
+    if not any(isinstance(one, str) and one in names for one in entries):
+        return value
+    return [new for one in entries for new in (names.get(one, [one]) if isinstance(one, str) else [one])]

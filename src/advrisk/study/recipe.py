@@ -10,9 +10,9 @@ from advrisk.study.source import Source, read_yaml
 
 
 class TrainingSource(Open):
-    """Where the training samples come from; the source's parameters beside its name.
+    """The source of the training samples, with its parameters.
 
-    `train` is how many of the samples to train on; all, if it is not said.
+    `train` is the number of samples to train on; by default all.
     """
 
     source: str
@@ -20,7 +20,7 @@ class TrainingSource(Open):
 
 
 class Augmentation(Strict):
-    """How far each training image is moved, and whether it is flipped, at random, anew in every epoch."""
+    """Limits of the random moves of each training image, and whether it is flipped; new in every epoch."""
 
     rotation_deg: Annotated[Number, Field(ge=0, le=180)] = 0.0
     shift_pct: Annotated[Number, Field(ge=0, le=50)] = 0.0
@@ -32,14 +32,14 @@ class Augmentation(Strict):
     def _moves(self) -> "Augmentation":
         if not any(self.model_dump().values()):
             raise ValueError(
-                "found nothing above 0; say rotation_deg, shift_pct, scale_pct, horizontal_flip or vertical_flip, or "
-                "leave it out"
+                "found nothing above 0; set rotation_deg, shift_pct, scale_pct, horizontal_flip or vertical_flip, or "
+                "remove it"
             )
         return self
 
 
 class TrainedModel(Open):
-    """One model to train: its factory, the method, how long; other keys are the method's parameters."""
+    """One model to train: factory, method, epochs; other keys are the method's parameters."""
 
     factory: str
     args: dict[str, Any] = Field(default_factory=dict)
@@ -52,7 +52,7 @@ class TrainedModel(Open):
 
 
 class RecipeSpec(Strict):
-    """What to train, on what, from which seed."""
+    """The models to train, the training data, and the seed."""
 
     name: Identifier
     seed: Seed = 0

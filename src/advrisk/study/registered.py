@@ -1,7 +1,7 @@
-"""The registry of assessments: what the built-in ones say of themselves, in the order of the page.
+"""The registry of assessments: the traits of the built-in ones, in the order of the page.
 
-The classes that answer register themselves in `assess`; packages bring theirs with an entry point
-`advrisk.assessments`. Reading a requirement needs no more than what stands here.
+The classes of assessments register themselves in `assess`; packages add theirs by the entry point
+`advrisk.assessments`. Parsing a requirement needs only this module.
 """
 
 from collections.abc import Mapping
@@ -34,13 +34,13 @@ from advrisk.study.source import Source
 
 
 def _reported(meaning: str, kind: LimitKind = "share", *, label: str = "", bound: bool = False) -> Quantity:
-    """A number that is reported, and that no requirement can name."""
+    """A number that is reported, but not for requirements."""
     return Quantity(meaning, kind, label=label, bound=bound, required=False)
 
 
 _OF_RUN = {
     "error_rows": Quantity("rows that ended in an error or a timeout", "count", of="anything"),
-    "flagged": Quantity("cells that are flagged", "count", of="anything", inside=("flag",)),
+    "flagged": Quantity("flagged cells", "count", of="anything", inside=("flag",)),
 }
 _OF_DAMAGE = {
     "damage": Quantity("probability that an attack does damage", "share", compared=True, bound=True),
@@ -108,7 +108,7 @@ _OF_CERTIFICATE = {
     "certified_broken": Quantity("certified bound on inputs that the attacks break", "share", size="allowed"),
 }
 CERTIFIED = tuple(_OF_CERTIFICATE)
-# Shares of the samples that certificates are decided on: the bounds above hold for what is not seen, too.
+# Shares of the calibration samples; the bounds above also hold for unseen inputs.
 _OF_CALIBRATION = {
     "calibration_error": _reported("clean error on the calibration samples"),
     "calibration_wrong": _reported("calibration samples wrong in the end"),
@@ -192,49 +192,49 @@ assessments = Assessments("assessments", BUILT_IN)
 
 
 def traits_of(name: str) -> AssessmentTraits:
-    """What an assessment says of itself; packages are loaded only for one that is not built in."""
+    """The traits of an assessment; packages are loaded only for a name that is not built in."""
     return assessments.built_in[name] if name in assessments.built_in else assessments.get(name).traits
 
 
 def title_of(name: str) -> str:
-    """The title of an assessment; its name where no installed package brings it."""
+    """The title of an assessment; its name if its package is not installed."""
     return traits_of(name).title if name in assessments else name
 
 
 def built_in_quantities() -> dict[str, Quantity]:
-    """What can be required without any package, which none has to be loaded for."""
+    """The quantities for requirements of built-in assessments; loads no package."""
     return {name: quantity for traits in assessments.built_in.values() for name, quantity in traits.required.items()}
 
 
 def quantities() -> dict[str, Quantity]:
-    """Everything that can be required."""
-    brought = (part.traits.required for part in assessments.brought())
-    return built_in_quantities() | {name: quantity for held in brought for name, quantity in held.items()}
+    """All quantities for requirements."""
+    added = (part.traits.required for part in assessments.from_packages())
+    return built_in_quantities() | {name: quantity for one in added for name, quantity in one.items()}
 
 
 def quantity_named(name: str) -> Quantity | None:
-    """What can be required under this name; packages are loaded only for a name that is not built in."""
+    """The quantity of this name; packages are loaded only for a name that is not built in."""
     return built_in_quantities().get(name) or quantities().get(name)
 
 
 def assessment_of(quantity: str) -> str | None:
-    """The package's assessment that a quantity is of."""
-    return next((part.name for part in assessments.brought() if quantity in part.traits.required), None)
+    """The package's assessment with this quantity."""
+    return next((part.name for part in assessments.from_packages() if quantity in part.traits.required), None)
 
 
-def check_questions(asked: Any, source: Source, *, installed: bool = True) -> None:
-    """Refuse what stands below `assess:` and is no question, or is asked with options that it does not have.
+def check_questions(questions: Any, source: Source, *, installed: bool = True) -> None:
+    """Refuse unknown assessments below `assess:`, and unknown options of those that packages add.
 
-    With `installed=False`, questions of packages that are not installed are let through: a run can be read anywhere.
+    With `installed=False`, assessments of packages that are not installed pass: a run can be read anywhere.
     """
-    for name, options in asked.items() if isinstance(asked, Mapping) else ():
+    for name, options in questions.items() if isinstance(questions, Mapping) else ():
         if name in assessments.built_in:
             continue  # fields of `AssessSpec`
         if name not in assessments:
             if not installed:
                 continue
-            known = [*assessments.built_in, *(part.name for part in assessments.brought())]
-            raise source.error(("assess", str(name)), f"unknown key; {did_you_mean(name, known)}")
+            names = [*assessments.built_in, *(part.name for part in assessments.from_packages())]
+            raise source.error(("assess", str(name)), f"unknown key; {did_you_mean(name, names)}")
         if not isinstance(options, Mapping | None):
-            raise source.error(("assess", name), f"a mapping is needed, found {options!r}")
+            raise source.error(("assess", name), f"must be a mapping, found {options!r}")
         validated(assessments.get(name).traits.spec, options or {}, source, within=("assess", name))

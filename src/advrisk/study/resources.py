@@ -1,4 +1,4 @@
-"""What one cell occupies while it is carried out: how many of them go side by side on a machine."""
+"""The resources of one worker, which limit the number of parallel cells on a machine."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from advrisk.study.fields import Number, Strict
 
 def _a_share_or_whole(value: float) -> float:
     if value > 1 and value != int(value):
-        raise ValueError(f"above 1, only whole numbers can be set aside; found {value:g}")
+        raise ValueError(f"a number above 1 must be whole; found {value:g}")
     return value
 
 
@@ -17,16 +17,16 @@ _Quantity = Annotated[Number, Field(le=1024), AfterValidator(_a_share_or_whole)]
 
 
 class ResourcesSpec(Strict):
-    """Cores and accelerators that a worker is given; a share, such as 0.25, lets several have the same one.
+    """Cores and accelerators of a worker; with a share, such as 0.25, several workers use the same one.
 
-    Whatever is said here, a worker computes on one thread, so that no row depends on it.
+    A worker always computes on one thread, so that no row depends on these numbers.
     """
 
     cpus: Annotated[_Quantity, Field(ge=0.01)] = 1.0
     gpus: Annotated[_Quantity, Field(ge=0)] = 0.0
 
     def fitting(self, cpus: float, gpus: float) -> int:
-        """How many workers a machine with so many cores and accelerators has room for."""
+        """The number of workers that fit on a machine with these cores and accelerators."""
         room = _whole(cpus / self.cpus)
         if self.gpus > 1:
             room = min(room, _whole(gpus / self.gpus))
@@ -36,5 +36,5 @@ class ResourcesSpec(Strict):
 
 
 def _whole(quotient: float) -> int:
-    """1 / 0.1 is ten, however the division is rounded."""
+    """The whole part of a quotient, with a tolerance for rounding: 1 / 0.1 is ten."""
     return int(quotient + 1e-9)

@@ -1,4 +1,4 @@
-"""A search for the settings with which an attack does most harm: one line of `search`."""
+"""One entry of `search`: a search for the most harmful settings of an attack."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -8,12 +8,12 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from advrisk.core.numbers import parse_number
 from advrisk.study.fields import NUMBER_SCHEMA, Keeps, Names, Norms, Number, Open, PositiveInt, Sizes, Strict
 
-THEORY = "theory"  # the schedule of beta under which GP-UCB is proved to find the maximum
+THEORY = "theory"  # the schedule of beta with a proof that GP-UCB finds the maximum
 Method = Literal["gp-ucb", "grid", "random"]
 
 
 class RangeSpec(Strict):
-    """Between which values a parameter is searched, and whether by ratios."""
+    """The range of a searched parameter, and whether it is searched by ratios."""
 
     low: Number
     high: Number
@@ -31,19 +31,19 @@ class RangeSpec(Strict):
 def _as_range(value: object) -> object:
     if isinstance(value, list):
         if len(value) != 2:
-            raise ValueError(f"two numbers are needed, the least and the greatest value; found {value!r}")
+            raise ValueError(f"must be two numbers, the least and the greatest value; found {value!r}")
         return {"low": value[0], "high": value[1]}
     if not isinstance(value, Mapping | RangeSpec):
-        raise ValueError(f"two numbers are needed, the least and the greatest value; found {value!r}")
+        raise ValueError(f"must be two numbers, the least and the greatest value; found {value!r}")
     return value
 
 
 def _named_or_ranges(value: object) -> object:
-    """A list of names stands for the ranges that the attack itself declares."""
+    """A mapping of parameters to ranges; a list of names means the ranges that the attack declares."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return dict.fromkeys(value)
     if not isinstance(value, Mapping):
-        raise ValueError(f"a mapping of parameters to ranges is needed, as in {{sigma: [0.001, 0.1]}}; found {value!r}")
+        raise ValueError(f"must be a mapping of parameters to ranges, as in {{sigma: [0.001, 0.1]}}; found {value!r}")
     return value
 
 
@@ -76,9 +76,9 @@ def _beta(value: object) -> object:
     try:
         beta = parse_number(value)
     except ValueError:
-        raise ValueError(f"a number or `{THEORY}` is needed, found {value!r}") from None
+        raise ValueError(f"must be a number or `{THEORY}`, found {value!r}") from None
     if beta < 0:
-        raise ValueError(f"a number of at least 0 or `{THEORY}` is needed, found {value!r}")
+        raise ValueError(f"must be a number of at least 0 or `{THEORY}`, found {value!r}")
     return beta
 
 
@@ -90,10 +90,10 @@ Beta = Annotated[
 
 
 class SearchEntry(Open):
-    """One line of `search`: an attack as in `arms`, where lists make one search each, and what is varied in it.
+    """One entry of `search`: an attack as in `arms`, where lists make one search each, and its varied parameters.
 
-    `over` gives the parameters and their ranges; those that the attack declares, if nothing is said. `freeze` of the
-    worst settings are kept for the certificate. `race`: settings that cannot become one of these any more are dropped.
+    `over` has the parameters and their ranges; by default those that the attack declares. The certificate tests the
+    `freeze` worst settings. `race` drops settings that can no longer become one of these.
     """
 
     attack: Names
@@ -114,11 +114,11 @@ class SearchEntry(Open):
     @model_validator(mode="after")
     def _beta_of_a_surrogate(self) -> Self:
         if self.method != "gp-ucb" and "beta" in self.model_fields_set:
-            raise ValueError(f"found `beta`, which belongs to gp-ucb, beside `method: {self.method}`; remove it")
+            raise ValueError(f"found `beta`, which belongs to gp-ucb, with `method: {self.method}`; remove it")
         return self
 
     def arm_keys(self) -> dict[str, Any]:
-        """What of this is the attack's, as a line of `arms` has it."""
+        """The keys of the attack, as an entry of `arms`."""
         of_search = {"over", "method", "rounds", "batch", "beta", "freeze", "race"}
         fields = {name: getattr(self, name) for name in self.model_fields_set & SearchEntry.model_fields.keys()}
         return {name: value for name, value in fields.items() if name not in of_search} | self.params

@@ -1,6 +1,6 @@
-"""Reading YAML so that every later complaint can name its file and line.
+"""YAML with the line of every field, so that later error messages can name file and line.
 
-Nothing here knows what a study is. Only plain YAML is read: no object tags, no duplicate keys,
+Nothing here knows studies. Only plain YAML is read: no object tags, no duplicate keys,
 and limits on size, nesting and expanded aliases.
 """
 
@@ -31,25 +31,25 @@ _PLAIN_TAGS: dict[type[yaml.Node], set[str]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where a parsed value came from: a file (or `<study>` for a dict), and a line for each field."""
+    """The origin of parsed values: a file (or `<study>` for a dict), and a line for each field."""
 
     path: Path | None = None
     lines: dict[Loc, int] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
-        """The folder against which relative paths in the file are meant."""
+        """The folder for relative paths in the file."""
         return self.path.parent if self.path else Path.cwd()
 
     def resolve(self, path: str) -> Path:
-        """A path written in the file, made absolute."""
+        """The absolute path of a path in the file."""
         return (self.folder / Path(path).expanduser()).resolve()
 
     def error(self, loc: Loc, message: str) -> StudyError:
         """A StudyError that names file, line and field."""
-        return self.told(loc, f"{field_name(loc)}: {message}" if loc else message)
+        return self.error_at(loc, f"{field_name(loc)}: {message}" if loc else message)
 
-    def told(self, loc: Loc, message: str) -> StudyError:
+    def error_at(self, loc: Loc, message: str) -> StudyError:
         """A StudyError that names file and line; the message names the field."""
         name = str(self.path) if self.path else "<study>"
         line = self._line(loc)
@@ -70,11 +70,11 @@ def field_name(loc: Loc) -> str:
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], Source]:
-    """The mapping in a YAML file, and where each of its fields stands."""
+    """The mapping in a YAML file, and the line of each of its fields."""
     source = Source(path)
     node = _compose(path, _read_text(path))
     if not isinstance(node, yaml.MappingNode):
-        raise source.error((), "a mapping of keys to values is needed; `advrisk init` writes an example")
+        raise source.error((), "must be a mapping of keys to values; `advrisk init` writes an example")
     try:
         for count, (loc, line) in enumerate(_positions(node, (), path)):
             source.lines[loc] = line
@@ -94,7 +94,7 @@ def _read_text(path: Path) -> str:
     except FileNotFoundError:
         raise StudyError(f"{path}: there is no such file; `advrisk init {path}` writes a starter study") from None
     except IsADirectoryError:
-        raise StudyError(f"{path}: is a folder, a YAML file is needed") from None
+        raise StudyError(f"{path}: is a folder; name a YAML file") from None
     except UnicodeDecodeError as error:
         raise StudyError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from None
     except OSError as error:
@@ -132,32 +132,32 @@ def _positions(node: yaml.Node, loc: Loc, path: Path) -> Iterator[tuple[Loc, int
 
 
 def _refuse_odd(node: yaml.Node, loc: Loc, path: Path) -> None:
-    """Only plain values: no tags beyond YAML's own, and nothing that looks like a date or number but is none."""
-    place = f"{path}:{node.start_mark.line + 1}: {field_name(loc)}"
+    """Refuse values that are not plain: tags beyond YAML's own, and invalid dates or numbers."""
+    position = f"{path}:{node.start_mark.line + 1}: {field_name(loc)}"
     if node.tag not in _PLAIN_TAGS[type(node)]:
-        raise StudyError(f"{place}: the tag {node.tag} is not allowed; write a plain value")
+        raise StudyError(f"{position}: the tag {node.tag} is not allowed; write a plain value")
     if node.tag in _TYPED_TAGS:
         try:
             yaml.constructor.SafeConstructor().construct_object(node)
         except (AttributeError, LookupError, ValueError):  # 2024-13-45, 0b_, !!bool maybe
             kind = node.tag.rpartition(":")[2]
-            found = f"found {node.value[:40]!r}, which cannot be read as {kind}"
-            raise StudyError(f"{place}: {found}; quote it if text is meant") from None
+            problem = f"found {node.value[:40]!r}, which cannot be read as {kind}"
+            raise StudyError(f"{position}: {problem}; quote it if text is meant") from None
 
 
 def _mapping_positions(node: yaml.MappingNode, loc: Loc, path: Path) -> Iterator[tuple[Loc, int]]:
-    seen: set[Hashable] = set()
+    names: set[Hashable] = set()
     for key, child in node.value:
         name = key.value
         line = key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise StudyError(f"{path}:{line}: {field_name(loc)}: a key must be plain text")
-        if name in seen:
-            raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: this key stands here twice")
-        seen.add(name)
+        if name in names:
+            raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: found this key twice; remove one")
+        names.add(name)
         _refuse_odd(key, (*loc, name), path)
         if key.tag == f"{_YAML}bool":  # on, off, yes, no, true, false
-            found = f"YAML reads the key {name} as a truth value; quote it: '{name}'"
-            raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: {found}")
+            problem = f"YAML reads the key {name} as a truth value; quote it: '{name}'"
+            raise StudyError(f"{path}:{line}: {field_name((*loc, name))}: {problem}")
         yield from _positions(child, (*loc, name), path)
         yield (*loc, name), line

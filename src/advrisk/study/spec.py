@@ -1,7 +1,7 @@
-"""A study as the user writes it: one YAML file, checked field by field.
+"""A study: one YAML file, validated field by field.
 
-This is the only place that knows the file's shape. Names of parts and their parameters are
-checked later, against the registries, by `plan`.
+Only this module knows the structure of the file. `plan` checks names of parts and their parameters later, against the
+registries.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ _OF_TRANSFER = {"attack": "attack", "surrogates": "from", "arm": "arm", "name": 
 
 
 class DataSpec(Open):
-    """Where the samples come from, and how many go into each split."""
+    """The source of the samples, and the number in each split."""
 
     source: str
     evaluate: PositiveInt | Literal["all"]
@@ -55,17 +55,17 @@ class DataSpec(Open):
 class ModelSpec(Open):
     """A model to assess: a source, that source's parameters, and free tags (depth, training, …).
 
-    With `surrogate` it is not assessed: it is what an attacker has, and transfer arms craft their points on it.
-    `precision` is what it computes in. `expect_accuracy` is the share of clean samples that it should get right: a run
-    stops before the attacks where it is far below; 0 expects nothing. What its training took may be stated: seconds of
-    the clock (`train_s`) and of processors (`train_process_s`), the number of training samples, and its cost in any
-    unit. What is stated goes before what `advrisk train` kept beside weights.
+    With `surrogate` it is not assessed: an attacker has it, and transfer arms craft their points on it. `precision` is
+    that of its computation. `expect_accuracy` is its expected clean accuracy: a run stops before the attacks if it is
+    far below; 0 expects nothing. The cost of its training can be stated: seconds of the clock (`train_s`) and of
+    processors (`train_process_s`), the number of training samples, and its cost in any unit. These take precedence over
+    the records of `advrisk train`.
     """
 
     source: str
     surrogate: bool = False
-    precision: OnePrecision | None = None  # None: as the source gives it
-    batch: PositiveInt | None = None  # inputs that it is asked about at a time; None: all that there are
+    precision: OnePrecision | None = None  # None: that of the source
+    batch: PositiveInt | None = None  # inputs per query; None: any number
     expect_accuracy: Share | None = None
     tags: dict[str, str | int | float | bool] = Field(default_factory=dict)
     train_s: Annotated[Number, Field(gt=0)] | None = None
@@ -75,7 +75,7 @@ class ModelSpec(Open):
 
     @property
     def training(self) -> dict[str, Any]:
-        """What the study states of its training."""
+        """The stated properties of its training."""
         names = ("train_s", "train_process_s", "train_samples", "train_cost")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -89,9 +89,9 @@ def _nearest_kind(params: Mapping[str, Any]) -> str:
 
 
 class ArmEntry(Open):
-    """One line of `arms`: lists expand to a grid, other keys are the part's parameters."""
+    """One entry of `arms`: lists expand to a grid, other keys are the part's parameters."""
 
-    name: Identifier | None = None  # what the arm is called; of several arms, what their names begin with
+    name: Identifier | None = None  # of the arm; for several arms, the beginning of their names
     attack: Names | None = None
     corruption: Names | None = None
     preset: Names | None = None
@@ -102,18 +102,18 @@ class ArmEntry(Open):
     max_queries: PositiveInt | None = None
     level: Levels | None = None  # of a corruption: its strength from 1, the weakest
     repeats: Annotated[PositiveInt, Field(le=10_000)] = 1
-    draws: Annotated[PositiveInt, Field(le=1000)] = 1  # how often a model that answers at random is asked each time
+    draws: Annotated[PositiveInt, Field(le=1000)] = 1  # queries per point of a model that answers at random
     surrogates: Names | None = Field(default=None, alias="from")  # of a transfer: the models to craft on
-    arm: "ArmEntry | None" = None  # of a transfer: what is done to them
+    arm: "ArmEntry | None" = None  # of a transfer: the attack on them
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [name for name in ("attack", "corruption", "preset") if getattr(self, name)]
-        if len(given) != 1:
+        kinds = [name for name in ("attack", "corruption", "preset") if getattr(self, name)]
+        if len(kinds) != 1:
             others = ", ".join(sorted(self.model_fields_set | set(self.params)))
-            found = " and ".join(given) or (f"only {others}" if others else "none")
-            hint = "" if given else _nearest_kind(self.params)
-            raise ValueError(f"exactly one of attack, corruption, preset is needed, found {found}{hint}")
+            found = " and ".join(kinds) or (f"only {others}" if others else "none")
+            hint = "" if kinds else _nearest_kind(self.params)
+            raise ValueError(f"set exactly one of attack, corruption, preset; found {found}{hint}")
         return self
 
     @model_validator(mode="after")
@@ -124,7 +124,7 @@ class ArmEntry(Open):
                     raise ValueError(f"found `{name}`, which belongs to `attack: {TRANSFER}`")
             return self
         if len(self.attack or ()) > 1:
-            raise ValueError(f"{TRANSFER} found beside other attacks: give it an entry of its own")
+            raise ValueError(f"found {TRANSFER} with other attacks; give it an entry of its own")
         beside = [*sorted(self.model_fields_set & ArmEntry.model_fields.keys() - _OF_TRANSFER.keys()), *self.params]
         if self.surrogates is None or self.arm is None:
             found = [key for field, key in _OF_TRANSFER.items() if field in self.model_fields_set] + beside
@@ -133,10 +133,9 @@ class ArmEntry(Open):
             needed = f"{TRANSFER} needs `from`, a model, and `arm`, an attack on it"
             raise ValueError(f"{needed}; found {', '.join(found)}{hint}")
         if beside:
-            where = "what configures the attack belongs into its `arm`"
-            raise ValueError(f"found `{beside[0]}` beside {TRANSFER}: {where}")
+            raise ValueError(f"found `{beside[0]}` with {TRANSFER}; settings of the attack belong in its `arm`")
         if self.arm.name is not None:
-            raise ValueError(f"found `name: {self.arm.name}` in the arm of a {TRANSFER}: name the {TRANSFER} itself")
+            raise ValueError(f"found `name: {self.arm.name}` in the arm of a {TRANSFER}; name the {TRANSFER} itself")
         if TRANSFER in (self.arm.attack or ()) or self.arm.corruption:
             kind = "a corruption" if self.arm.corruption else f"a {TRANSFER}"
             raise ValueError(f"the arm of a {TRANSFER} must be an attack on one model, found {kind}")
@@ -148,8 +147,7 @@ _TARGETS = get_args(_NamedTarget)
 
 
 class TargetSpec(Strict):
-    """Success means that the model says a given class: one for all samples, the next one, the least likely one, or
-    one for each class."""
+    """Success means a target class: one for all samples, the next one, the least likely one, or one for each class."""
 
     target: Annotated[int, Field(strict=True, ge=0)] | _NamedTarget | dict[int, int]
 
@@ -158,12 +156,11 @@ def _checked_target(value: Any) -> Any:
     if isinstance(value, Mapping):
         for own, wanted in value.items():
             if not _is_class(own) or not _is_class(wanted) or own == wanted:
-                found = f"found {own!r}: {wanted!r}"
-                raise ValueError(f"a map takes each class to another, as in {{0: 1, 1: 7}}; {found}")
+                raise ValueError(f"must map each class to another, as in {{0: 1, 1: 7}}; found {own!r}: {wanted!r}")
     elif not _is_class(value) and value not in _TARGETS:
         close = nearest(value, _TARGETS)
         hint = f"; did you mean {close!r}?" if close else ""
-        raise ValueError(f"a class number, next, least-likely or a map of classes is needed, found {value!r}{hint}")
+        raise ValueError(f"must be a class number, next, least-likely or a map of classes, found {value!r}{hint}")
     return value
 
 
@@ -172,7 +169,7 @@ def _is_class(value: object) -> bool:
 
 
 def _one_success(value: object) -> object:
-    """One complaint about a wrong `success`, where the members of the union would each have theirs."""
+    """Check `success` with one message, where each member of the union would have its own."""
     if isinstance(value, Mapping):
         for name in value:
             if name != "target":
@@ -192,21 +189,21 @@ def _named(value: object) -> object:
     if isinstance(value, str):
         return {"name": value}
     if not isinstance(value, Mapping | NamedSpec):
-        raise ValueError(f"a name, or a mapping with a name and parameters, is needed; found {value!r}")
+        raise ValueError(f"must be a name, or a mapping with a name and parameters; found {value!r}")
     return value
 
 
 class NamedSpec(Open):
-    """A part by its name, with its parameters beside it; a name alone means its defaults."""
+    """A part by its name, with its parameters; a name alone means the defaults."""
 
     name: str
 
 
 class DetectorSpec(Open):
-    """A detector; one that learns from attacks takes the successes of all its `arms`.
+    """A detector; one that learns from attacks uses the successes of all its `arms`.
 
-    `{detector: lid, name: neighbours}` is shown as `neighbours`. Where `detector` is missing, `name` says which one it
-    is, and it is shown by its settings.
+    `{detector: lid, name: neighbours}` is shown as `neighbours`. Without `detector`, `name` is the part's name, and the
+    detector is shown by its settings.
     """
 
     detector: str
@@ -218,18 +215,18 @@ def _a_detector(value: object) -> object:
     if isinstance(value, str):
         return {"detector": value}
     if not isinstance(value, Mapping | DetectorSpec):
-        raise ValueError(f"a name, or a mapping with a detector and parameters, is needed; found {value!r}")
+        raise ValueError(f"must be a name, or a mapping with a detector and parameters; found {value!r}")
     if isinstance(value, Mapping) and "detector" not in value:
         if "name" not in value:
-            raise ValueError("found no `detector`; say which one, as in {detector: lid, neighbours: 20}")
-        return {"detector": value["name"]} | {key: held for key, held in value.items() if key != "name"}
+            raise ValueError("found no `detector`; name one, as in {detector: lid, neighbours: 20}")
+        return {"detector": value["name"]} | {key: setting for key, setting in value.items() if key != "name"}
     return value
 
 
 class MeasureSpec(NamedSpec):
     """A number about each model at clean inputs.
 
-    `samples`: at the first so many of the samples to evaluate; at all of them, if nothing is said.
+    `samples` is the number of first samples of the evaluation split to measure; by default all.
     """
 
     samples: PositiveInt | None = None
@@ -258,11 +255,11 @@ Named = Annotated[NamedSpec, BeforeValidator(_named), WithJsonSchema(NAMED_SCHEM
 
 def _a_tree(value: object) -> object:
     if not isinstance(value, Mapping) or not value:
-        raise ValueError(f"a mapping of branches to weights is needed, as in {{rain: 0.3}}; found {value!r}")
+        raise ValueError(f"must be a mapping of branches to weights, as in {{rain: 0.3}}; found {value!r}")
     return value
 
 
-# What a tree of likelihoods may hold is said where it is read: `risk.indicators`.
+# `risk.indicators` checks the content of a tree of likelihoods.
 Tree = Annotated[dict[str, Any], BeforeValidator(_a_tree), WithJsonSchema({"type": "object", "minProperties": 1})]
 
 
@@ -272,7 +269,7 @@ def _a_requirement(text: str) -> str:
 
 
 class StudySpec(Strict):
-    """The whole question: data, models, arms, and what to ask of the outcomes."""
+    """A whole study: data, models, arms, and the questions about the outcomes."""
 
     name: Identifier
     seed: Seed = 0
@@ -303,23 +300,23 @@ class StudySpec(Strict):
         certified = self.assess.certificate
         if self.data.order == "balanced" and certified is not None and certified.population is None:
             raise ValueError(
-                "found `order: balanced`, and a certificate for nobody knows which inputs: say `population: balanced` "
-                "in assess.certificate, or `population: as-sampled` if all classes are equally frequent in deployment"
+                "found `order: balanced` and a certificate without a population: set `population: balanced` in "
+                "assess.certificate, or `population: as-sampled` if all classes are equally frequent in deployment"
             )
         return self
 
     @property
     def criterion(self) -> Literal["label", "prediction", "target"]:
-        """What success is judged by."""
+        """The criterion of success."""
         return "target" if isinstance(self.success, TargetSpec) else self.success
 
     def loss_entries(self) -> list[dict[str, Any]]:
-        """The losses as they are written: name and parameters."""
+        """The losses as in the study: name and parameters."""
         return [loss.model_dump() for loss in self.losses]
 
     @property
     def written(self) -> Mapping[float, str]:
-        """Size -> the fraction that it is written as: 8/255."""
+        """Size -> its fraction in the study: 8/255."""
         return self._written
 
     @property
@@ -329,13 +326,13 @@ class StudySpec(Strict):
 
 
 def load_study(path: str | Path, *, installed: bool = True) -> StudySpec:
-    """Read and check a study file; with `installed=False`, it may ask what only a missing package answers."""
+    """Read and check a study file; with `installed=False`, it may use assessments of missing packages."""
     data, source = read_yaml(Path(path))
     return study_from(data, source, installed=installed)
 
 
 def study_from(data: Mapping[str, Any], source: Source | None = None, *, installed: bool = True) -> StudySpec:
-    """Check a study given as a mapping."""
+    """A validated study from a mapping."""
     source = source or Source()
     check_questions(data.get("assess"), source, installed=installed)
     study = validated(StudySpec, in_each_precision(data, source), source)

@@ -1,4 +1,4 @@
-"""What is to be known before a run may stop, as people write it.
+"""The language of stopping targets: the precision or decision at which a run may stop.
 
     damage ±0.02                  every model's damage, to two hundredths either way
     broken.hardened at 8/255 ±2 % the share broken of one model
@@ -6,7 +6,7 @@
     decided                       which model to ship
     gate                          every requirement of the study
 
-The words before the sign are those of requirements (`study.gate`); without a model, all are meant.
+The part before the sign has the syntax of requirements (`study.gate`); without a model, it means all.
 """
 
 import re
@@ -22,13 +22,13 @@ from advrisk.study.registered import CERTIFIED, built_in_quantities
 from advrisk.study.spec import StudySpec
 
 DECIDED, GATE = "decided", "gate"
-MARGIN = "margin"  # the kind of all targets that are no decision
+MARGIN = "margin"  # the kind of targets with a margin
 PRECISE = ("damage", "broken", "robust_accuracy", "clean_accuracy", "clean_rejection", "cost", "risk", "survival")
-SCORED = ("auroc", "fpr")  # of scores that detectors give once the cells are done
-NOT_LOOKED_AT = (*CERTIFIED, "error_rows", "flagged")  # more samples to evaluate decide none of them
+SCORED = ("auroc", "fpr")  # from detector scores, which exist only once the cells are done
+NOT_ANALYSED = (*CERTIFIED, "error_rows", "flagged")  # more samples to evaluate decide none of them
 
 _SIGN = re.compile(r"±|\+\s*/?\s*-")
-_OF_THESE = f"a margin can be had of {', '.join(PRECISE)}, of one model or of all"
+_OF_THESE = f"a margin is possible for {', '.join(PRECISE)}, of one model or of all"
 _COMPARED = re.compile(r"<|>|==")
 _WORD = re.compile(r"\s*([^\W\d]\w*)")
 _FIRST_WORD = re.compile(r"\s*([^\W\d]\w*)(?![\w.])")
@@ -37,7 +37,7 @@ _EXAMPLE = "write `damage ±0.02`, `broken.MODEL at 8/255 ±2 %`, `decided` or `
 
 @dataclass(frozen=True)
 class StoppingTarget:
-    """Something to be known: a decision, or a quantity within a margin."""
+    """A target at which a run may stop: a decision, or a quantity within a margin."""
 
     text: str
     term: Term | None = None  # None: a decision
@@ -49,7 +49,7 @@ class StoppingTarget:
 
 
 def parse_target(text: str) -> StoppingTarget:
-    """Read a target; what is wrong with it is a StudyError that says what to write."""
+    """Parse a target; StudyError with the text to write instead."""
     if not isinstance(text, str):
         raise StudyError(f"a target is text: {_EXAMPLE}; found {text!r}")
     if (word := text.strip()) in (DECIDED, GATE):
@@ -66,44 +66,44 @@ def parse_target(text: str) -> StoppingTarget:
     try:
         read = parse_requirement(written)
     except StudyError as error:
-        why = str(error).removeprefix(f"{written!r}: ")  # nobody wrote that
-        why = _EXAMPLE if "<=" in why else why
-        raise StudyError(f"the target {text!r} cannot be read: {why}") from None
+        reason = str(error).removeprefix(f"{written!r}: ")  # the user did not write this text
+        reason = _EXAMPLE if "<=" in reason else reason
+        raise StudyError(f"the target {text!r} cannot be read: {reason}") from None
     _check(text, read)
     return StoppingTarget(f"{parts[0].strip()} ±{read.limit_text}", read.left, read.limit)
 
 
 def _without_margin(word: str) -> str:
-    """What is wrong with a target that has no margin, and what was probably meant."""
+    """The message for a target without a margin, with the probable intention."""
     if _COMPARED.search(word):
         return f'is a requirement: write it under `gate` in the study, `gate: ["{word}"]`, and give the target `{GATE}`'
     close = nearest(word, (DECIDED, GATE))
-    return f"is not known; did you mean {close!r}?" if close else f"has no margin: {_EXAMPLE}"
+    return f"is unknown; did you mean {close!r}?" if close else f"has no margin: {_EXAMPLE}"
 
 
-def parse_targets(given: Sequence[str] | str | None) -> tuple[StoppingTarget, ...]:
-    """Read targets, each once: who says the same twice is to look once. None means none."""
-    texts = [] if given is None else one_or_many(given)
+def parse_targets(targets: Sequence[str] | str | None) -> tuple[StoppingTarget, ...]:
+    """Parse targets, without duplicates; None means none."""
+    texts = [] if targets is None else one_or_many(targets)
     if not isinstance(texts, Sequence):
-        raise StudyError(f"`target` is text, or a list of texts: {_EXAMPLE}; found {given!r}")
+        raise StudyError(f"`target` is text, or a list of texts: {_EXAMPLE}; found {targets!r}")
     return tuple(dict.fromkeys(parse_target(text) for text in texts))
 
 
 def target_kind(text: str) -> str:
-    """`decided`, `gate`, or that it has a margin."""
+    """The kind of a target: `decided`, `gate` or `margin`."""
     return text if text in (DECIDED, GATE) else MARGIN
 
 
-def asked_level(text: str, study: StudySpec) -> float:
-    """The level at which all looks at a target together are to hold."""
-    asked = study.assess
+def target_level(text: str, study: StudySpec) -> float:
+    """The level of all interim analyses of a target together."""
+    assess = study.assess
     if text != GATE:
-        return asked.damage.level
-    return max(asked.damage.level, asked.indicators.level, asked.survival.level)
+        return assess.damage.level
+    return max(assess.damage.level, assess.indicators.level, assess.survival.level)
 
 
-def asked_of(study: StudySpec, curve: str = "") -> dict[str, str]:
-    """Names what each kind of target asks of a study: where a name differs, the question is another one.
+def target_digests(study: StudySpec, curve: str = "") -> dict[str, str]:
+    """A digest of the question behind each kind of target: it changes with the settings that decide the answer.
 
     `curve` is the text of the file with the evasion curve, if the study names one.
     """
@@ -119,16 +119,18 @@ def asked_of(study: StudySpec, curve: str = "") -> dict[str, str]:
 
 
 def _check_quantity(text: str, quantity: str) -> None:
-    """Names are those of requirements, but not all have a margin, or one that can be looked at."""
-    name = found[1] if (found := _WORD.match(quantity)) else ""
+    """Refuse quantities without a margin, or without interim analyses."""
+    name = match[1] if (match := _WORD.match(quantity)) else ""
     if name in SCORED:
-        raise StudyError(f"the target {text!r}: detectors score once the cells are done, so nobody can look before")
-    known = built_in_quantities()
-    if name and name not in known:
-        raise StudyError(f"the target {text!r}: no quantity is called {name!r}; {did_you_mean(name, PRECISE)}")
+        raise StudyError(
+            f"the target {text!r}: detectors score once the cells are done, too late for interim analyses; remove it"
+        )
+    quantities = built_in_quantities()
+    if name and name not in quantities:
+        raise StudyError(f"the target {text!r}: unknown quantity {name!r}; {did_you_mean(name, PRECISE)}")
     if name not in PRECISE:
         raise StudyError(f"the target {text!r}: {_OF_THESE}")
-    if known[name].size == "needed" and " at " not in quantity:
+    if quantities[name].size == "needed" and " at " not in quantity:
         raise StudyError(f"the target {text!r}: {name} needs a size, as in `{quantity.strip()} at 8/255 ±0.02`")
 
 
@@ -140,24 +142,24 @@ def _check(text: str, read: Requirement) -> None:
 
 
 def target_terms(target: StoppingTarget, ground: Ground) -> list[Term]:
-    """The terms that must be known within the margin, one for each model; what cannot be answered is refused."""
+    """The terms that need the margin, one for each model; refuses those that cannot be answered."""
     assert target.term is not None  # decisions have none
-    asked = Requirement(target.term, "<=", target.margin, f"{target.margin:g}")
+    required = Requirement(target.term, "<=", target.margin, f"{target.margin:g}")
     try:
-        found = expanded(asked, replace(ground, relative=ground.relative and target.term.quantity == "cost"))
+        requirements = expanded(required, replace(ground, relative=ground.relative and target.term.quantity == "cost"))
     except StudyError as error:
-        _, _, why = str(error).partition("`: ")  # what is before it, nobody wrote
-        raise StudyError(f"the target `{target.text}`: {why or error}") from None
-    return [one.left for one in found]
+        _, _, reason = str(error).partition("`: ")  # without the requirement, which the user did not write
+        raise StudyError(f"the target `{target.text}`: {reason or error}") from None
+    return [one.left for one in requirements]
 
 
 def refuse_decision(target: StoppingTarget, ground: Ground, requirements: list[Requirement]) -> None:
-    """A decision that this study does not ask for, or that cannot be looked at while cells are run."""
+    """Refuse a decision that this study does not need, or that allows no interim analyses."""
     if target.text == DECIDED and len(ground.models) < 2:
         raise StudyError(f"the target `{DECIDED}`: {ground.models[0]} is the only model, so there is nothing to decide")
     if target.text != GATE:
         return
-    if not [one for one in requirements if one.left.quantity not in NOT_LOOKED_AT]:
+    if not [one for one in requirements if one.left.quantity not in NOT_ANALYSED]:
         raise StudyError(
             f"the target `{GATE}`: the study has no requirement that more samples decide; write one under `gate`, as "
             'in `gate: ["broken.MODEL at 8/255 <= 0.2"]`'
@@ -165,6 +167,6 @@ def refuse_decision(target: StoppingTarget, ground: Ground, requirements: list[R
     for one in requirements:
         if one.left.quantity in SCORED:
             raise StudyError(
-                f"the target `{GATE}`: `{one}` rests on scores, which detectors give once the cells are done; leave "
-                "out the target, or that requirement"
+                f"the target `{GATE}`: `{one}` needs scores, which detectors give once the cells are done; remove the "
+                "target, or that requirement"
             )

@@ -155,18 +155,18 @@ def test_a_run_may_ask_what_only_a_missing_package_answers(registry: Assessments
 
 @pytest.mark.parametrize("name", ["damage", "arms", "summary", "numbers"])
 def test_names_of_advrisk_itself_are_taken(registry: Assessments, name: str) -> None:
-    with pytest.raises(RegistryError, match="is taken by advrisk itself"):
+    with pytest.raises(RegistryError, match="advrisk itself uses the name"):
         registry.register(name, traits=traits())
 
 
 def test_two_assessments_have_no_quantity_in_common(registry: Assessments) -> None:
     leaking(registry)
-    with pytest.raises(RegistryError, match="leak has the quantity 'leak' already"):
+    with pytest.raises(RegistryError, match="leak already has the quantity 'leak'"):
         registry.register("drip", traits=traits())
 
 
 def test_quantities_of_advrisk_itself_are_taken(registry: Assessments) -> None:
-    with pytest.raises(RegistryError, match="damage has the quantity 'damage' already"):
+    with pytest.raises(RegistryError, match="damage already has the quantity 'damage'"):
         registry.register("leak", traits=traits(quantities={"damage": Quantity("damage", "share")}))
 
 
@@ -179,7 +179,7 @@ def test_a_quantity_promises_nothing_that_a_gate_could_not_decide(registry: Asse
 def test_options_that_every_question_has_cannot_be_fields(registry: Assessments) -> None:
     spec = type("LevelSpec", (Strict,), {"__annotations__": {"level": float}, "level": 0.9})
     for given in ({"spec": spec}, {"options": spec}):
-        with pytest.raises(RegistryError, match="every question has level already"):
+        with pytest.raises(RegistryError, match="every assessment already has level"):
             registry.register("leak", traits=traits(**given))
 
 
@@ -200,7 +200,7 @@ def test_built_in_questions_come_first_in_the_order_of_the_page(registry: Assess
     registry.register("damage")(Leak)
     registry.register("gate")(Leak)
     assert [part.name for part in registry] == ["gate", "damage", "leak"]
-    assert [part.name for part in registry.brought()] == ["leak"]
+    assert [part.name for part in registry.from_packages()] == ["leak"]
 
 
 def test_an_assessment_asks_another_one_once(registry: Assessments) -> None:

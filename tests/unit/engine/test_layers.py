@@ -28,7 +28,7 @@ from advrisk.engine.layers import (
 from advrisk.engine.suspicion import scored
 from advrisk.engine.thinning import thinned_answers
 from advrisk.engine.threads import one_thread
-from advrisk.parts.models.quick import quickened
+from advrisk.parts.models.optimised import optimised
 from advrisk.parts.models.torch_module import Normalised
 from advrisk.testing import toys
 
@@ -157,7 +157,7 @@ class TestNames:
 
     def test_normalisation_and_a_quicker_version_change_no_answer(self) -> None:
         net = model_of(lambda: Normalised(Functional(), (0.5,), (0.25,)))
-        quick = replace(net, answer=quickened(module_in(net), inputs(17)), owner=net.answer)
+        quick = replace(net, answer=optimised(module_in(net), inputs(17)), owner=net.answer)
         assert quick.answer is not net.answer
         assert hidden_layers(quick) == ("module.conv", "module.hidden")
         for one, other in zip(*(activations(m, inputs(), ["module.norm"]) for m in (net, quick)), strict=True):

@@ -138,7 +138,7 @@ def test_a_level_is_a_preset_of_the_strength(registries: Registries, study: Make
         ({"corruption": "noise", "level": 1, "sigma": 2}, "found both `level` and `sigma`, which the level sets"),
         ({"corruption": "fog", "level": 1}, "fog has no levels; remove `level` and give its strength"),
         ({"attack": "push", "eps": 1, "level": 1}, "level is for corruptions; push is an attack, whose limit is eps"),
-        ({"preset": "quick", "eps": 1, "level": 1}, "quick brings its own level"),
+        ({"preset": "quick", "eps": 1, "level": 1}, "quick sets its own level"),
     ],
 )
 def test_levels_that_mean_nothing_are_refused(
@@ -239,21 +239,21 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"attack": "turn", "eps": 1}, "turn has no norm and no eps; remove `eps`"),
         (
             {"attack": "turn", "keep": ["first", "smallest"]},
-            "turn has no norm to call a success the smallest in: keep first, strongest or last",
+            "turn has no norm, so no smallest success; keep first, strongest or last",
         ),
         ({"attack": "push", "eps": 1, "objective": "k"}, "no objectives called 'k'; did you mean 'kl'?"),
-        ({"attack": "aim", "eps": 1, "objective": "kl"}, "aim climbs towards classes, which the objective kl cannot"),
+        ({"attack": "aim", "eps": 1, "objective": "kl"}, "aim aims at classes, which the objective kl cannot"),
         (
             {"attack": "aim", "eps": 1, "objective": ["ace", "kl"]},
-            "aim climbs towards classes, which the objective kl cannot",
+            "aim aims at classes, which the objective kl cannot",
         ),
         (
             {"attack": "push", "eps": 1, "repeats": 2},
-            "push with the objective ace is not random: 2 repeats would all be the same; remove `repeats`",
+            "push with the objective ace is not random: its 2 repeats would be equal; remove `repeats`",
         ),
         ({"attack": "push", "eps": 1, "objective": ["kl", "ace"], "repeats": 2}, "push with the objective ace is not"),
-        ({"attack": "guess", "repeats": 2}, "guess is not random: 2 repeats would all be the same"),
-        ({"corruption": "fog", "repeats": 3}, "fog is not random: 3 repeats would all be the same"),
+        ({"attack": "guess", "repeats": 2}, "guess is not random: its 2 repeats would be equal"),
+        ({"corruption": "fog", "repeats": 3}, "fog is not random: its 3 repeats would be equal"),
         ({"attack": "push", "eps": 1, "steps": 3}, "push has no parameter 'steps'; "),
         ({"attack": "walk", "norm": "l2", "eps": 1, "stepz": 3}, "no parameter 'stepz'; did you mean 'steps'?"),
         ({"attack": "walk", "norm": "l2", "eps": 1, "repeat": 3}, "no parameter 'repeat'; did you mean 'repeats'?"),
@@ -271,9 +271,12 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"corruption": "noise", "sigma": 1, "repeat": 2}, "did you mean 'repeats'?"),
         (
             {"attack": "borrow", "method": "labels", "max_queries": 9},
-            "no sample can be stopped on the way; remove `max_queries` and give the attack fewer steps",
+            "it cannot stop single samples; remove `max_queries` and give the attack fewer steps",
         ),
-        ({"attack": "borrow", "method": "labels", "keep": ["last", "first"]}, "for each sample: keep last, not first"),
+        (
+            {"attack": "borrow", "method": "labels", "keep": ["last", "first"]},
+            "returns one point per sample: keep last, not first",
+        ),
         ({"attack": "borrow", "method": "labels", "eps": [1, 0]}, "nothing fits into nothing"),
         ({"attack": "borrow", "method": "labels", "settings": {"a": []}}, "borrow.a: an empty list leaves no arm"),
         ({"attack": "borrow", "method": "labels", "settings": 3}, "borrow.settings: a mapping of names to values is"),
@@ -286,14 +289,14 @@ def test_an_objective_without_slope_at_the_clean_input_makes_every_attack_random
         ({"preset": "quick", "eps": 1, "stepz": 3}, "quick has no parameter 'stepz'; did you mean 'steps'?"),
         (
             {"preset": "fixed", "eps": 0.1},
-            "fixed brings its own eps; beside this preset only keep, max_queries, repeats, draws may be given",
+            "fixed sets its own eps; with this preset, set only keep, max_queries, repeats, draws",
         ),
-        ({"preset": ["quick", "fixed"], "eps": 0.1}, "fixed brings its own eps; "),
-        ({"preset": "fixed", "norm": "l1"}, "fixed brings its own norm; "),
+        ({"preset": ["quick", "fixed"], "eps": 0.1}, "fixed sets its own eps; "),
+        ({"preset": "fixed", "norm": "l1"}, "fixed sets its own norm; "),
         (
             {"preset": "quick", "eps": 1, "objective": "kl"},
-            "quick brings its own objective; "
-            "beside this preset only norm, eps, steps, keep, max_queries, repeats, draws may be given",
+            "quick sets its own objective; "
+            "with this preset, set only norm, eps, steps, keep, max_queries, repeats, draws",
         ),
         ({"preset": "fixed", "zeal": 0.1}, "fixed has no parameter 'zeal'; known: draws, keep, max_queries, repeats"),
         ({"preset": "fixed", "repeat": 2}, "fixed has no parameter 'repeat'; did you mean 'repeats'?"),
@@ -326,15 +329,15 @@ def test_a_refusal_names_file_and_line(registries: Registries, tmp_path: Path) -
     [
         (
             [{"corruption": "noise", "sigma": 1}, {"corruption": "noise", "sigma": 1, "repeats": 2}],
-            "the arm 'noise,sigma=1' stands here twice with different repeats",
+            "found the arm 'noise,sigma=1' twice with different repeats",
         ),
         (
             [{"attack": "push", "eps": 0.1}, {"attack": "push", "eps": 0.10000001}],
-            "the arm 'push-linf-0.1-ace' stands here twice with different eps",
+            "found the arm 'push-linf-0.1-ace' twice with different eps",
         ),
         (
             [{"corruption": "noise", "sigma": 1}, {"corruption": "noise", "sigma": 1.00000001, "repeats": 2}],
-            "the arm 'noise,sigma=1' stands here twice with different repeats and params",
+            "found the arm 'noise,sigma=1' twice with different repeats and params",
         ),
     ],
 )

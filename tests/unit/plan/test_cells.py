@@ -202,7 +202,7 @@ def test_a_model_that_cannot_answer_is_refused_before_anything_runs(
         with pytest.raises(StudyError) as caught:
             plan(study({"corruption": "fog"}, line), registries, models=models)
         able = {"scores": "ask, few, guess, transfer, turn", "labels": "guess, transfer, turn"}[capability]
-        assert str(caught.value) == f"<study>: arms[1]: {needed}; these need no more: {able}"
+        assert str(caught.value) == f"<study>: arms[1]: {needed}; use one of {able}"
 
 
 def test_a_query_must_not_take_more_draws_than_there_are_queries(registries: Registries, study: MakeStudy) -> None:
@@ -222,7 +222,7 @@ def test_a_query_must_not_take_more_draws_than_there_are_queries(registries: Reg
 def test_a_corruption_of_images_needs_models_that_take_them(registries: Registries, study: MakeStudy) -> None:
     table = ModelCard("table", "d3", "gradients", 10, takes_images=False)
     plan(study({"corruption": "noise", "level": 1}), registries, models=[table])
-    complaint = r"arms\[0\]: fog is for images .*, which table does not take; these would do: noise"
+    complaint = r"arms\[0\]: fog is for images .*, which table does not take; use one of noise"
     with pytest.raises(StudyError, match=complaint):
         plan(study({"corruption": "fog"}), registries, models=[table])
 
@@ -254,10 +254,10 @@ def test_the_order_of_a_map_does_not_matter(registries: Registries, study: MakeS
     ("target", "complaint"),
     [
         (9, None),
-        (10, "success.target: class 10 is not known to plain: 0 to 9"),
-        (10**20, f"success.target: class {10**20} is not known to plain: 0 to 9"),
+        (10, "success.target: found class 10, but plain has 0 to 9"),
+        (10**20, f"success.target: found class {10**20}, but plain has 0 to 9"),
         ({0: 9, 9: 0}, None),
-        ({0: 1, 1: 12}, "success.target: class 12 is not known to plain: 0 to 9"),
+        ({0: 1, 1: 12}, "success.target: found class 12, but plain has 0 to 9"),
         ("next", None),
         ("least-likely", None),
     ],
@@ -276,7 +276,7 @@ def test_a_target_that_a_model_does_not_know_is_refused(
 
 def test_every_model_must_know_the_target(registries: Registries, study: MakeStudy) -> None:
     models = [PLAIN, ModelCard("small", "d3", "gradients", 4)]
-    with pytest.raises(StudyError, match="class 7 is not known to small: 0 to 3"):
+    with pytest.raises(StudyError, match="found class 7, but small has 0 to 3"):
         plan(study(PUSH, success={"target": 7}), registries, models=models)
 
 
@@ -296,7 +296,7 @@ def test_an_objective_that_leads_to_no_class_is_refused_with_a_target(registries
     )
     with pytest.raises(StudyError) as caught:
         plan(load_study(file), registries)
-    remedy = "kl leads away from a class, towards none; with a target use ace, ratio"
+    remedy = "the objective kl cannot aim at a target; use ace, ratio"
     assert str(caught.value) == f"{file}:4: success: push-linf-1-kl: {remedy}"
 
 
@@ -310,7 +310,7 @@ def test_without_a_target_any_objective_will_do(registries: Registries, study: M
     ("name", "success", "complaint"),
     [
         ("labels away", {"target": 1}, "borrow-l2,method=labels away cannot aim at a target; remove it"),
-        ("labels towards", "label", "borrow-l2,method=labels towards can only aim at a target; remove it, or say"),
+        ("labels towards", "label", "borrow-l2,method=labels towards can only aim at a target; remove it, or write"),
         ("labels towards", "prediction", "can only aim at a target"),
         ("labels towards", {"target": 1}, None),
         ("labels away", "label", None),
@@ -384,7 +384,7 @@ def test_too_few_classes_for_dlr_are_refused_with_file_and_line(
 @pytest.mark.parametrize("objective", ["kl", "fisher-rao", "gini"])
 def test_only_ace_margin_and_dlr_can_be_climbed_towards_a_class(study: MakeStudy, objective: str) -> None:
     line = {"attack": "pgd", "norm": "linf", "eps": 0.1, "objective": objective}
-    with pytest.raises(StudyError, match=f"{objective} leads away from a class, towards none; with a target use "):
+    with pytest.raises(StudyError, match=f"{objective} cannot aim at a target; use "):
         plan(study(line, success={"target": 1}), REGISTRIES)
     for able in ("ace", "margin", "dlr"):
         assert plan(study(line | {"objective": able}, success={"target": 1}), REGISTRIES).n_cells == 8

@@ -98,25 +98,28 @@ def test_tags_are_those_of_the_model_inside_with_the_defence_and_its_parameters(
 @pytest.mark.parametrize(
     ("defences", "complaint"),
     [
-        ({"a": {"of": "plane", "name": "jpeg"}}, "defences.a.of: no model is called 'plane'; did you mean 'plain'?"),
+        ({"a": {"of": "plane", "name": "jpeg"}}, "defences.a.of: unknown model 'plane'; did you mean 'plain'?"),
         (
             {"a": {"of": "b", "name": "jpeg"}, "b": {"of": "a", "name": "jpeg"}},
-            "defences.a.of: goes round in a circle: a of b of a; let one be of a model",
+            "defences.a.of: defences form a circle: a of b of a; let one be of a model",
         ),
-        ({"a": {"of": "a", "name": "jpeg"}}, "defences.a.of: goes round in a circle: a of a"),
-        ({"plain": {"of": "hardened", "name": "jpeg"}}, "defences.plain: a model is called 'plain', too"),
+        ({"a": {"of": "a", "name": "jpeg"}}, "defences.a.of: defences form a circle: a of a"),
+        ({"plain": {"of": "hardened", "name": "jpeg"}}, "defences.plain: found a model 'plain', too"),
         (
             {
                 "a": {"of": ["plain", "hardened"], "name": "jpeg"},
                 "a-plain": {"of": "plain", "name": "jpeg"},
             },
-            "makes a model called 'a-plain', and so does",
+            "makes a model 'a-plain', and so does",
         ),
         ({"a": {"of": "plain", "name": "conf"}}, "defences.a: conf needs threshold: float"),
         ({"a": {"of": "plain", "name": "conf", "threshold": 2}}, "conf.threshold: must be at most 1"),
         ({"a": {"of": "plain", "name": "conf", "treshold": 1}}, "did you mean 'threshold'?"),
         ({"a": {"of": "plain", "name": "konf"}}, "no defences called 'konf'; did you mean 'conf'?"),
-        ({"a": {"of": "plain", "name": "gauss-in", "sigma": 1}}, "gauss-in is a training option: `advrisk train`"),
+        (
+            {"a": {"of": "plain", "name": "gauss-in", "sigma": 1}},
+            "gauss-in is a training option: train a model by `advrisk train`",
+        ),
         ({"a": {"of": "plain", "name": "jpeg", "quality": []}}, "jpeg.quality: an empty list"),
     ],
 )
@@ -128,7 +131,7 @@ def test_what_cannot_be_is_refused_with_its_place(defences, complaint):
 
 @pytest.mark.parametrize("entry", [{"name": "jpeg"}, {"of": "plain"}])
 def test_both_keys_are_needed(entry):
-    with pytest.raises(StudyError, match=r"found no `(of|name)`; `of`, a model of this study, and `name`"):
+    with pytest.raises(StudyError, match=r"found no `(of|name)`; set `of`, a model of this study, and `name`"):
         study({"a": entry})
 
 

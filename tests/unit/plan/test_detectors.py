@@ -124,14 +124,16 @@ LEARNING = {"data": {"source": "digits", "evaluate": 10, "train": 50}}
 def test_one_that_looks_inside_needs_something_to_see(study: MakeStudy, parts: Registries) -> None:
     spec = study(detectors=["xray"])
     outline(spec, parts, PLAIN)
-    with pytest.raises(StudyError, match=r"detectors\[0\]: xray looks at hidden layers, but plain is a file"):
+    with pytest.raises(StudyError, match=r"detectors\[0\]: xray reads hidden layers, but plain is a file"):
         outline(spec, parts, replace(PLAIN, opaque={ids(spec, parts)[0]: "plain is a file"}))
     with pytest.raises(StudyError, match=r"detectors\[0\]: xray switches dropout on, but plain has none"):
         outline(spec, parts, replace(PLAIN, undropped="plain has none"))
 
 
 def test_one_that_learns_needs_samples_to_learn_from(study: MakeStudy, real: Registries) -> None:
-    with pytest.raises(StudyError, match=r"data: dog learns from samples of the split `train`, and there is none; add"):
+    with pytest.raises(
+        StudyError, match=r"data: dog learns from samples of the split `train`, and the study has none; add"
+    ):
         outline(study(FGSM, detectors=["dog"]), real, PLAIN)
     outline(study(FGSM, detectors=["dog"], **LEARNING), real, PLAIN)
 

@@ -69,7 +69,7 @@ def test_the_same_one_twice_is_taken_where_either_asks_for_it(
         ({"name": "steepness", "point": 3}, "measures[0]: steepness has no parameter 'point'; did you mean 'points'?"),
         ({"name": "steepness", "points": "many"}, "measures[0]: steepness.points: a whole number is needed"),
         ({"points": 3}, "measures[0].name: is missing"),
-        (7, "a name, or a mapping with a name and parameters, is needed; found 7"),
+        (7, "must be a name, or a mapping with a name and parameters; found 7"),
         ({"name": "steepness", "samples": 0}, "measures[0].samples"),
     ],
 )

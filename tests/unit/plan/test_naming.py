@@ -76,17 +76,17 @@ def test_a_name_is_no_part_of_what_names_a_cell() -> None:
     [
         (
             [PGD | {"name": "a"}, PGD | {"eps": 0.1, "name": "a"}],
-            r"arms\[1\].* the name 'a' is that of pgd-linf-0.0313725-ace",
+            r"arms\[1\]: pgd-linf-0.0313725-ace and .* both have the name 'a'",
         ),
         (
             [PGD | {"name": "a"}, PGD | {"name": "b"}],
-            r"arms\[1\].*is called 'a' already, and 'b' here; remove one name",
+            r"arms\[1\].*has the names 'a' and 'b'; remove one name",
         ),
         (
             [PGD, PGD | {"eps": 0.1, "name": "pgd-linf-0.0313725-ace"}],
-            r"arms\[1\].*is that of|is the id of another arm",
+            r"arms\[1\].*both have the name|is the id of another arm",
         ),
-        ([PGD | {"name": "clean"}], "the name 'clean' is"),
+        ([PGD | {"name": "clean"}], "both have the name 'clean'"),
         ([PGD | {"name": "two words"}], "letters, digits"),
         ([{"attack": "transfer", "from": "net", "arm": PGD | {"name": "a"}}], "name the transfer itself"),
     ],
@@ -123,11 +123,14 @@ def test_detectors_of_one_entry_are_told_apart_by_what_differs() -> None:
     [
         (
             [{"detector": "lid", "name": "a"}, {"detector": "nss", "name": "a"}],
-            r"detectors\[1\].*the name 'a' is that of lid",
+            r"detectors\[1\]: lid and nss both have the name 'a'",
         ),
-        ([{"detector": "lid", "name": "a"}, {"detector": "lid", "name": "b"}], "is called 'a' already, and 'b' here"),
-        (["lid", {"detector": "nss", "name": "lid"}], "the name 'lid' is"),
-        ([{"name": "mine", "neighbours": 3}], r"no detectors called 'mine'.*write \{detector: lid, name: mine\}"),
+        ([{"detector": "lid", "name": "a"}, {"detector": "lid", "name": "b"}], "has the names 'a' and 'b'"),
+        (["lid", {"detector": "nss", "name": "lid"}], "both have the name 'lid'"),
+        (
+            [{"name": "mine", "neighbours": 3}],
+            r"no detectors called 'mine'.*write, for example, \{detector: lid, name: mine\}",
+        ),
         ([{"neighbours": 3}], "found no `detector`"),
         ([{"detector": "nss", "arms": [PGD | {"name": "a"}]}], "remove its `name`"),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from advrisk.core.errors import DataError, LedgerError
-from advrisk.plan import KnownSample, Shard, choose_splits, cut_shards, refuse_moved, samples_left
+from advrisk.plan import RecordedSample, Shard, choose_splits, cut_shards, refuse_moved, samples_left
 from advrisk.study import DataSpec
 
 IDS = [f"s{i}" for i in range(10)]
@@ -18,9 +18,9 @@ def splits(*, given: list[str] | None = None, seed: int = 0, **keys: Any) -> dic
     return {split: [name for name in chosen if chosen[name] == split] for split in ("evaluate", "calibrate", "tune")}
 
 
-def known(shards: list[Shard], *, split: str = "evaluate") -> dict[str, KnownSample]:
+def known(shards: list[Shard], *, split: str = "evaluate") -> dict[str, RecordedSample]:
     return {
-        name: KnownSample(HASHES[name], split, shard.id, place)
+        name: RecordedSample(HASHES[name], split, shard.id, place)
         for shard in shards
         for place, name in enumerate(shard.samples)
     }
@@ -80,14 +80,14 @@ def test_a_source_s_own_splits_are_kept() -> None:
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        ({"evaluate": 11}, "evaluate: 11 samples are asked for, but 10 are left of 10"),
-        ({"evaluate": 8, "calibrate": 3}, "calibrate: 3 samples are asked for, but 2 are left of 10"),
-        ({"evaluate": 5, "calibrate": 3, "tune": 3}, "tune: 3 samples are asked for, but 2 are left of 10"),
-        ({"evaluate": "all", "tune": 1}, "tune: 1 samples are asked for, but 0 are left of 10"),
-        ({"evaluate": 1, "given": ["train"] * 10}, "evaluate: 1 samples are asked for, but 0 are left of 10"),
+        ({"evaluate": 11}, "evaluate: the study needs 11 samples, but 10 of 10 are left"),
+        ({"evaluate": 8, "calibrate": 3}, "calibrate: the study needs 3 samples, but 2 of 10 are left"),
+        ({"evaluate": 5, "calibrate": 3, "tune": 3}, "tune: the study needs 3 samples, but 2 of 10 are left"),
+        ({"evaluate": "all", "tune": 1}, "tune: the study needs 1 samples, but 0 of 10 are left"),
+        ({"evaluate": 1, "given": ["train"] * 10}, "evaluate: the study needs 1 samples, but 0 of 10 are left"),
         (
             {"evaluate": 3, "given": ["evaluate"] * 2 + ["test"] * 8},
-            "evaluate: 3 samples are asked for, but 2 are left of 10",
+            "evaluate: the study needs 3 samples, but 2 of 10 are left",
         ),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_shard_is_kept_whole_if_one_of_its_samples_is_asked_for_and_left_out_i
 
 
 def test_known_samples_without_a_shard_are_cut_like_new_ones() -> None:
-    held = {"s1": KnownSample("h-s1", "dropped")}
+    held = {"s1": RecordedSample("h-s1", "dropped")}
     assert cut_shards(IDS[:2], HASHES, held, size=2) == cut_shards(IDS[:2], HASHES, {}, size=2)
 
 
@@ -169,33 +169,37 @@ def test_a_sample_that_vanished_is_refused_where_its_shard_is_needed() -> None:
 )
 def test_a_sample_never_moves_from_one_split_to_another(before: str, now: str) -> None:
     with pytest.raises(LedgerError, match=f"sample s1 was used as '{before}' in this run and is now '{now}'"):
-        refuse_moved({"s0": now, "s1": now}, {"s1": KnownSample("h", before)})
+        refuse_moved({"s0": now, "s1": now}, {"s1": RecordedSample("h", before)})
 
 
 def test_a_sample_may_stay_come_or_go() -> None:
-    held = {"s0": KnownSample("h", "tune"), "s1": KnownSample("h", "evaluate"), "s2": KnownSample("h", "dropped")}
+    held = {
+        "s0": RecordedSample("h", "tune"),
+        "s1": RecordedSample("h", "evaluate"),
+        "s2": RecordedSample("h", "dropped"),
+    }
     refuse_moved({"s0": "tune", "s2": "evaluate", "s3": "calibrate"}, held)
 
 
 def test_a_larger_calibrate_takes_from_tune_and_a_run_that_used_it_says_so() -> None:
     before = choose_splits(DataSpec(source="d", order="file", evaluate=1, calibrate=2, tune=2), IDS, None, seed=0)
     after = choose_splits(DataSpec(source="d", order="file", evaluate=1, calibrate=3, tune=2), IDS, None, seed=0)
-    held = {name: KnownSample(HASHES[name], split) for name, split in before.items()}
+    held = {name: RecordedSample(HASHES[name], split) for name, split in before.items()}
     with pytest.raises(LedgerError, match="sample s7 was used as 'tune' in this run and is now 'calibrate'"):
         refuse_moved(after, held)
 
 
 def test_an_unknown_mark_or_an_empty_evaluation_is_refused() -> None:
-    with pytest.raises(DataError, match="the split 'evalute' is not known; did you mean 'evaluate'"):
+    with pytest.raises(DataError, match="unknown split 'evalute'; did you mean 'evaluate'"):
         splits(evaluate=1, given=["evalute"] * 10)
-    with pytest.raises(DataError, match="evaluate: 0 samples"):
+    with pytest.raises(DataError, match="evaluate: the study needs 0 samples"):
         splits(evaluate="all", given=["train"] * 10)
 
 
 def test_a_dropped_sample_was_evaluated_and_cannot_become_another_split() -> None:
     with pytest.raises(LedgerError, match="was used as 'evaluate'"):
-        refuse_moved({"s1": "calibrate"}, {"s1": KnownSample("h", "dropped")})
-    refuse_moved({"s1": "evaluate"}, {"s1": KnownSample("h", "dropped")})
+        refuse_moved({"s1": "calibrate"}, {"s1": RecordedSample("h", "dropped")})
+    refuse_moved({"s1": "evaluate"}, {"s1": RecordedSample("h", "dropped")})
 
 
 @pytest.mark.parametrize(

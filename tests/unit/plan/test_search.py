@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a single value": ({"over": {"samples": [4, 5]}}, r"nes.samples"),
     "no range": ({"over": ["steps"]}, r"nes declares no range of steps"),
     "fixed and searched": ({"over": ["sigma"], "sigma": 0.1}, r"found `sigma` both fixed and in `over`"),
-    "all fixed": ({"sigma": 0.1, "step_size": 0.1}, r"all that nes declares to search over is fixed"),
+    "all fixed": ({"sigma": 0.1, "step_size": 0.1}, r"all parameters that nes declares for a search are fixed"),
     "no eps": ({"eps": None}, r"a search for nes needs eps"),
     "nothing to vary": ({"attack": "fgsm"}, r"fgsm declares nothing to search over; it has none to vary"),
     "nothing declared": ({"attack": "apgd"}, r"apgd declares nothing to search over; name some"),
@@ -134,7 +134,7 @@ def test_what_cannot_be_searched_is_refused(name: str) -> None:
 
 
 def test_a_search_needs_samples_to_tune_on_and_a_capable_model() -> None:
-    with pytest.raises(StudyError, match=r"search: looks for settings on samples of the split `tune`"):
+    with pytest.raises(StudyError, match=r"search: needs samples of a tuning split"):
         expand_searches(study(NES, data={"source": "digits", "evaluate": 5}), REGISTRIES, [PLAIN])
     with pytest.raises(StudyError, match=r"search\[0\]: .* needs scores of a model, but plain gives labels only"):
         outline_plan(
@@ -142,7 +142,7 @@ def test_a_search_needs_samples_to_tune_on_and_a_capable_model() -> None:
             REGISTRIES,
             models=[replace(PLAIN, capability="labels")],
         )
-    with pytest.raises(StudyError, match=r"search\[1\]: .* is searched twice"):
+    with pytest.raises(StudyError, match=r"search\[1\]: found .* twice"):
         searches(NES, NES)
     with pytest.raises(
         StudyError, match=r"search\[0\]: .* has 2 repeats here, and nes-linf-0.1-margin of `arms` has 1"

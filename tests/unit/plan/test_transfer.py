@@ -131,7 +131,7 @@ def test_a_preset_can_hold_a_transfer(registries: Registries, study: MakeStudy) 
 
 
 def test_its_surrogate_is_looked_up_too(refusal: Callable[..., str]) -> None:
-    assert "no model is called 'plan'; did you mean 'plain'?" in refusal({"preset": "moved", "origin": "plan"})
+    assert "unknown model 'plan'; did you mean 'plain'?" in refusal({"preset": "moved", "origin": "plan"})
 
 
 @pytest.mark.parametrize(
@@ -140,17 +140,17 @@ def test_its_surrogate_is_looked_up_too(refusal: Callable[..., str]) -> None:
         ({"attack": "transfer"}, "transfer needs `from`, a model, and `arm`, an attack on it; found attack"),
         ({"attack": "transfer", "form": "plain", "arm": WALK}, "found attack, arm, form (did you mean 'from'?)"),
         ({"attack": "transfer", "foo": 1}, "found attack, foo"),
-        ({"attack": "transfer", "from": "plain", "arm": "walk"}, "arms[0].arm: a mapping is needed, found 'walk'"),
+        ({"attack": "transfer", "from": "plain", "arm": "walk"}, "arms[0].arm: must be a mapping, found 'walk'"),
         ({"attack": "transfer", "from": "plain"}, "transfer needs `from`, a model, and `arm`, an attack on it; found"),
-        (TRANSFER | {"eps": 1}, "found `eps` beside transfer: what configures the attack belongs into its `arm`"),
-        (TRANSFER | {"steps": 1}, "found `steps` beside transfer"),
-        (TRANSFER | {"attack": ["walk", "transfer"]}, "transfer found beside other attacks"),
+        (TRANSFER | {"eps": 1}, "found `eps` with transfer; settings of the attack belong in its `arm`"),
+        (TRANSFER | {"steps": 1}, "found `steps` with transfer"),
+        (TRANSFER | {"attack": ["walk", "transfer"]}, "found transfer with other attacks"),
         (WALK | {"from": "plain"}, "found `from`, which belongs to `attack: transfer`"),
         (WALK | {"arm": WALK}, "found `arm`, which belongs to `attack: transfer`"),
         (TRANSFER | {"arm": TRANSFER}, "the arm of a transfer must be an attack on one model, found a transfer"),
         (TRANSFER | {"arm": {"corruption": "fog"}}, "the arm of a transfer must be an attack on one model"),
-        (TRANSFER | {"arm": {"preset": "quick", "eps": 1}}, "noise,sigma=1 is no attack, so it crafts nothing"),
-        (TRANSFER | {"from": "plan"}, "no model is called 'plan'; did you mean 'plain'?"),
+        (TRANSFER | {"arm": {"preset": "quick", "eps": 1}}, "noise,sigma=1 is no attack, so it has no points"),
+        (TRANSFER | {"from": "plan"}, "unknown model 'plan'; did you mean 'plain'?"),
         (TRANSFER | {"arm": WALK | {"norm": "l7"}}, "arms[0].arm.norm: found 'l7'"),
         (TRANSFER | {"arm": {"attack": "wlak"}}, "no attacks called 'wlak'; did you mean 'walk'?"),
     ],
@@ -160,7 +160,7 @@ def test_what_makes_no_sense_is_refused(refusal: Callable[..., str], line: dict[
 
 
 def test_the_same_arm_with_other_repeats_is_refused(refusal: Callable[..., str]) -> None:
-    complaint = "the arm 'walk-l2-1-ace,keep=last' stands here twice with different repeats"
+    complaint = "found the arm 'walk-l2-1-ace,keep=last' twice with different repeats"
     assert complaint in refusal(WALK | {"repeats": 2}, TRANSFER)
     assert complaint in refusal(TRANSFER, WALK | {"repeats": 2})
 

@@ -103,14 +103,14 @@ def test_another_version_of_a_detector_makes_other_cells(study: MakeStudy, parts
 @pytest.mark.parametrize(
     ("entry", "detectors", "message"),
     [
-        ({}, ["eye", "nose"], "sneak needs `detector`, the one that it is to get past: eye, nose$"),
+        ({}, ["eye", "nose"], "sneak needs `detector`, the detector to evade: eye, nose$"),
         ({"detector": []}, ["nose"], "sneak needs `detector`"),
         ({"detector": "nose"}, [], "this study has none; add `detectors: "),
         ({}, [], "this study has none; add `detectors: "),
-        ({"detector": "nosy"}, ["nose"], "no detector of this study is called 'nosy'; did you mean 'nose'"),
-        ({"detector": 3}, ["nose"], "no detector of this study is called 3"),
-        ({"detector": [["nose"]]}, ["nose"], "no detector of this study is called"),
-        ({"detector": {"name": "nose"}}, ["nose"], "no detector of this study is called"),
+        ({"detector": "nosy"}, ["nose"], "unknown detector 'nosy'; did you mean 'nose'"),
+        ({"detector": 3}, ["nose"], "unknown detector 3"),
+        ({"detector": [["nose"]]}, ["nose"], "unknown detector"),
+        ({"detector": {"name": "nose"}}, ["nose"], "unknown detector"),
         ({"detector": "nose", "stepz": 3}, ["nose"], "stepz"),
     ],
 )
@@ -129,10 +129,10 @@ def test_other_attacks_know_no_detector(study: MakeStudy, parts: Registries) -> 
 def test_is_neither_transferred_nor_learned_from(study: MakeStudy, parts: Registries) -> None:
     known = SNEAK | {"detector": "nose"}
     moved = {"attack": "transfer", "from": "plain", "arm": known}
-    with pytest.raises(StudyError, match="knows a detector of the model it attacks"):
+    with pytest.raises(StudyError, match="knows a detector of its model"):
         planned(study(moved, detectors=["nose"]), parts)
     data = {"source": "digits", "evaluate": 10, "train": 10}
-    with pytest.raises(StudyError, match="knows a detector of the model it attacks"):
+    with pytest.raises(StudyError, match="knows a detector of its model"):
         planned(study(known, detectors=["nose", {"name": "dog", "arms": [known]}], data=data), parts)
 
 

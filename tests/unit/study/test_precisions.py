@@ -50,7 +50,7 @@ def test_one_precision_changes_no_name(tmp_path: Path) -> None:
     [
         ("[float32, int7]", r"study.yaml:6: models.plain-int7.precision: found 'int7'"),
         ("[]", r"study.yaml:6: models.plain.precision: "),
-        ("[float32, int8]\n  plain-int8: {source: object}", r"study.yaml:6: .*a model is called 'plain-int8' already"),
+        ("[float32, int8]\n  plain-int8: {source: object}", r"study.yaml:6: .*found another model 'plain-int8'"),
     ],
 )
 def test_what_is_unknown_is_refused_with_its_line(tmp_path: Path, precision: str, complaint: str) -> None:

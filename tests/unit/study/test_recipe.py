@@ -55,8 +55,8 @@ def test_a_recipe_is_understood(file: Path) -> None:
         ("batch: 32", "batch: 3.5", "14: models.hardened.batch: input should be a valid integer, found 3.5"),
         ("1/100", "0/100", "15: models.hardened.learning_rate: input should be greater than 0, found '0/100'"),
         ("1/100", "1/0", "15: models.hardened.learning_rate: '1/0' divides by zero"),
-        ("args: {width: 16}", "args: 16", "11: models.hardened.args: a mapping is needed, found 16"),
-        ("  plain:\n", "  pl ain:\n", "5: models.pl ain: a name is made of letters"),
+        ("args: {width: 16}", "args: 16", "11: models.hardened.args: must be a mapping, found 16"),
+        ("  plain:\n", "  pl ain:\n", "5: models.pl ain: must consist of letters"),
     ],
 )
 def test_a_mistake_is_refused_by_file_line_and_field(file: Path, right: str, wrong: str, complaint: str) -> None:
@@ -70,5 +70,7 @@ def test_a_mistake_is_refused_by_file_line_and_field(file: Path, right: str, wro
 
 def test_a_recipe_trains_something(file: Path) -> None:
     file.write_text("name: none\ndata: {source: digits}\nmodels: {}\n")
-    with pytest.raises(StudyError, match=r"recipe\.yaml:3: models: found nothing in it; at least one is needed"):
+    with pytest.raises(
+        StudyError, match=r"recipe\.yaml:3: models: found an empty list or mapping; add at least one entry"
+    ):
         load_recipe(file)

@@ -25,11 +25,11 @@ def test_a_core_and_no_accelerator_unless_something_is_said() -> None:
     [
         ({"cpus": 0}, "resources.cpus: .*found 0"),
         ({"gpus": -1}, "resources.gpus: .*found -1"),
-        ({"gpus": 1.5}, "resources.gpus: above 1, only whole numbers can be set aside; found 1.5"),
+        ({"gpus": 1.5}, "resources.gpus: a number above 1 must be whole; found 1.5"),
         ({"gpu": 1}, "resources.gpu: unknown key; did you mean 'gpus'"),
         ({"cpus": "many"}, "resources.cpus: .*found 'many'"),
         ({"cpus": 5000}, "resources.cpus: .*found 5000"),
-        (4, "resources: a mapping is needed, found 4"),
+        (4, "resources: must be a mapping, found 4"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(given: Any, said: str) -> None:

@@ -106,7 +106,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="is a folder, a YAML file is needed"):
+    with pytest.raises(StudyError, match="is a folder; name a YAML file"):
         read_yaml(tmp_path)
 
 
@@ -118,7 +118,7 @@ def test_a_path_through_a_file(file: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "\n\n", "# only a comment\n", "---\n", "- a\n- b\n", "just text", "7", "null"])
 def test_anything_but_a_mapping(file: Path, content: str) -> None:
-    assert "a mapping of keys to values is needed; `advrisk init`" in refusal(file, content)
+    assert "must be a mapping of keys to values; `advrisk init`" in refusal(file, content)
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ def test_what_is_not_yaml(file: Path, content: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("a: 1\nb: 2\na: 3\n", "3: a: this key stands here twice"),
-        ("m:\n  x: {k: 1,\n      k: 2}\n", "3: m.x.k: this key stands here twice"),
-        ("l:\n- {k: 1}\n- {k: 1, k: 1}\n", "3: l[1].k: this key stands here twice"),
-        ("a: &x {k: 1}\nb:\n  <<: *x\n  <<: *x\n", "4: b.<<: this key stands here twice"),
+        ("a: 1\nb: 2\na: 3\n", "3: a: found this key twice; remove one"),
+        ("m:\n  x: {k: 1,\n      k: 2}\n", "3: m.x.k: found this key twice; remove one"),
+        ("l:\n- {k: 1}\n- {k: 1, k: 1}\n", "3: l[1].k: found this key twice; remove one"),
+        ("a: &x {k: 1}\nb:\n  <<: *x\n  <<: *x\n", "4: b.<<: found this key twice; remove one"),
     ],
 )
 def test_a_key_that_stands_twice(file: Path, content: str, complaint: str) -> None:

@@ -149,8 +149,8 @@ def test_without_a_target_success_is_its_own_criterion(success: str) -> None:
     assert study_from(dropped() | {"success": success}).criterion == success
 
 
-NEEDED = "12: success: a class number, next, least-likely or a map of classes is needed, found "
-MAP = "12: success: a map takes each class to another, as in {0: 1, 1: 7}; found "
+NEEDED = "12: success: must be a class number, next, least-likely or a map of classes, found "
+MAP = "12: success: must map each class to another, as in {0: 1, 1: 7}; found "
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_target_that_is_none_is_refused_with_what_is_one(file: Path, target: s
 
 
 def test_a_truth_value_is_no_class_from_python_either() -> None:
-    with pytest.raises(StudyError, match=r"a map takes each class to another, .* found True: 0"):
+    with pytest.raises(StudyError, match=r"must map each class to another, .* found True: 0"):
         study_from(yaml.safe_load(GOOD) | {"success": {"target": {True: 0}}})
 
 
@@ -216,12 +216,12 @@ MISTAKES = [
     ("  evaluate: 100\n", "", "3: data.evaluate: is missing"),
     ("    source: torch\n", "", "9: models.plain.source: is missing"),
     # names
-    ("name: signs", "name: a b", "1: name: a name is made of letters"),
-    ("name: signs", "name: ../up", "1: name: a name is made of letters"),
+    ("name: signs", "name: a b", "1: name: must consist of letters"),
+    ("name: signs", "name: ../up", "1: name: must consist of letters"),
     ("name: signs", "name: 7", "1: name: input should be a valid string, found 7"),
     ("name: signs", f"name: {'a' * 101}", "1: name: string should have at most 100 characters"),
-    ("  plain:", "  my model:", "9: models.my model: a name is made of letters"),
-    ("  plain:", "  .hidden:", "9: models..hidden: a name is made of letters"),
+    ("  plain:", "  my model:", "9: models.my model: must consist of letters"),
+    ("  plain:", "  .hidden:", "9: models..hidden: must consist of letters"),
     ("  plain:", "  7:", "9: models.7: input should be a valid string, found 7"),
     # whole numbers
     ("seed: 7", "seed: -1", "2: seed: input should be greater than or equal to 0, found -1"),
@@ -251,7 +251,7 @@ MISTAKES = [
     (
         "    norm: linf\n    eps",
         "    norm: []\n    eps",
-        "15: arms[0].norm: found nothing in it; at least one is needed",
+        "15: arms[0].norm: found an empty list or mapping; add at least one entry",
     ),
     ("steps: [10, 20]", "keep: lats", "17: arms[0].keep: found 'lats'; did you mean 'last'?"),
     (
@@ -270,7 +270,7 @@ MISTAKES = [
     ("eps: 8/255", "eps: true", "16: arms[0].eps: a number is needed, found True"),
     ("eps: 8/255", "eps: .inf", "16: arms[0].eps: a finite number is needed, found inf"),
     ("eps: 8/255", f"eps: 1{'0' * 400}", "16: arms[0].eps: a finite number is needed, found one past 1e308"),
-    ("eps: 8/255", "eps: []", "16: arms[0].eps: found nothing in it; at least one is needed"),
+    ("eps: 8/255", "eps: []", "16: arms[0].eps: found an empty list or mapping; add at least one entry"),
     ("eps: 8/255", "repeats: 0", "16: arms[0].repeats: input should be greater than 0, found 0"),
     ("eps: 8/255", "max_queries: -5", "16: arms[0].max_queries: input should be greater than 0, found -5"),
     ("level: 0.9", "level: 1", "23: assess.damage.level: input should be less than 1, found 1"),
@@ -278,21 +278,21 @@ MISTAKES = [
     ("level: 0.9", "resamples: 99", "23: assess.damage.resamples: input should be greater than or equal to 100, found"),
     ("level: 0.9", "thresholds: [-1]", "23: assess.damage.thresholds[0]: input should be greater than or equal to 0"),
     # shapes
-    ("  - attack: pgd", "  - norm: l2\n    attack: pgd", "16: arms[0].norm: this key stands here twice"),
+    ("  - attack: pgd", "  - norm: l2\n    attack: pgd", "16: arms[0].norm: found this key twice; remove one"),
     (
         "  - attack: pgd",
         "  - atack: pgd",
-        "14: arms[0]: exactly one of attack, corruption, preset is needed, found only",
+        "14: arms[0]: set exactly one of attack, corruption, preset; found only",
     ),
     (
         "    steps: [10, 20]",
         "    corruption: fog",
-        "14: arms[0]: exactly one of attack, corruption, preset is needed, ",
+        "14: arms[0]: set exactly one of attack, corruption, preset; ",
     ),
-    ("    steps: [10, 20]", "  - {}", "17: arms[1]: exactly one of attack, corruption, preset is needed, found none"),
-    ("    steps: [10, 20]", "  -", "17: arms[1]: a mapping is needed"),
-    ("    steps: [10, 20]", "  - pgd", "17: arms[1]: a mapping is needed"),
-    ("attack: pgd", "attack: []", "14: arms[0].attack: found nothing in it; at least one is needed"),
+    ("    steps: [10, 20]", "  - {}", "17: arms[1]: set exactly one of attack, corruption, preset; found none"),
+    ("    steps: [10, 20]", "  -", "17: arms[1]: must be a mapping"),
+    ("    steps: [10, 20]", "  - pgd", "17: arms[1]: must be a mapping"),
+    ("attack: pgd", "attack: []", "14: arms[0].attack: found an empty list or mapping; add at least one entry"),
     ("attack: pgd", "attack: 3", "14: arms[0].attack: input should be a valid string, found 3"),
     (
         "tags: {depth: 8,",
@@ -300,7 +300,7 @@ MISTAKES = [
         "11: models.plain.tags.depth: input should be a valid string, found",
     ),
     ("tags: {depth: 8,", "tags: {depth: null,", "11: models.plain.tags.depth: input should be a valid string, found"),
-    ("  damage:\n    norm: linf\n    level: 0.9\n", "", "20: assess: a mapping is needed"),
+    ("  damage:\n    norm: linf\n    level: 0.9\n", "", "20: assess: must be a mapping"),
 ]
 
 
@@ -313,13 +313,13 @@ def test_a_mistake_is_refused_by_file_line_and_field(file: Path, right: str, wro
 @pytest.mark.parametrize(
     ("key", "empty", "words"),
     [
-        ("models", {}, "models: found nothing in it; at least one is needed"),
-        ("models", [], "models: a mapping is needed, found []"),
-        ("arms", [], "arms: found nothing in it; at least one is needed"),
-        ("arms", {"attack": "pgd"}, "arms: a list is needed, found a mapping; begin it with `- `"),
-        ("arms", None, "arms: a list is needed, found None"),
-        ("detectors", {"name": "confidence"}, "detectors: a list is needed, found a mapping; begin it with `- `"),
-        ("detectors", "confidence", "detectors: a list is needed, found 'confidence'"),
+        ("models", {}, "models: found an empty list or mapping; add at least one entry"),
+        ("models", [], "models: must be a mapping, found []"),
+        ("arms", [], "arms: found an empty list or mapping; add at least one entry"),
+        ("arms", {"attack": "pgd"}, "arms: must be a list, found a mapping; begin it with `- `"),
+        ("arms", None, "arms: must be a list, found None"),
+        ("detectors", {"name": "confidence"}, "detectors: must be a list, found a mapping; begin it with `- `"),
+        ("detectors", "confidence", "detectors: must be a list, found 'confidence'"),
         (
             "assess",
             {"damage": {"detector": {"name": "confidence", "false_alarm": 0.05}}},
@@ -330,8 +330,8 @@ def test_a_mistake_is_refused_by_file_line_and_field(file: Path, right: str, wro
             {"damage": {"detector": {"name": "confidence", "threshold": 0.05, "zzz": 1}}},
             "assess.damage.detector.zzz: unknown key; known: false_alarms, name, threshold",
         ),
-        ("data", None, "data: a mapping is needed"),
-        ("data", "digits", "data: a mapping is needed"),
+        ("data", None, "data: must be a mapping"),
+        ("data", "digits", "data: must be a mapping"),
     ],
 )
 def test_an_empty_or_misshapen_section_is_refused(key: str, empty: object, words: str) -> None:
@@ -350,10 +350,10 @@ def test_requirements_are_read_and_kept_as_they_are_written(file: Path) -> None:
     [
         (
             "[damag.plain <= 0.2]",
-            "24: gate[0]: 'damag.plain <= 0.2': nothing that can be required is called so; did you",
+            "24: gate[0]: 'damag.plain <= 0.2': unknown quantity; did you",
         ),
         ("\n  - error_rows == 0\n  - damage.plain <= 20", "26: gate[1]: 'damage.plain <= 20': damage is a share"),
-        ("damage.plain <= 0.2", "24: gate: a list is needed, found 'damage.plain <= 0.2'"),
+        ("damage.plain <= 0.2", "24: gate: must be a list, found 'damage.plain <= 0.2'"),
         ("[1]", "24: gate[0]: input should be a valid string, found 1"),
     ],
 )
@@ -374,10 +374,10 @@ def test_detectors_are_names_or_mappings_with_a_name(file: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("3", "24: detectors[0]: a name, or a mapping with a detector and parameters, is needed; found 3"),
-        ("{bits: 4}", "24: detectors[0]: found no `detector`; say which one, as in {detector: lid, neighbours: 20}"),
+        ("3", "24: detectors[0]: must be a name, or a mapping with a detector and parameters; found 3"),
+        ("{bits: 4}", "24: detectors[0]: found no `detector`; name one, as in {detector: lid, neighbours: 20}"),
         ("{name: 4}", "24: detectors[0]: input should be a valid string, found 4"),
-        ("{detector: lid, name: two words}", "24: detectors[0].name: a name is made of letters, digits, `.`, `_` and"),
+        ("{detector: lid, name: two words}", "24: detectors[0].name: must consist of letters, digits, `.`, `_` and"),
     ],
 )
 def test_a_detector_without_a_name_is_refused(file: Path, entry: str, said: str) -> None:
@@ -404,7 +404,7 @@ def test_an_arm_of_no_kind_or_of_two_is_told_what_was_found() -> None:
     ]:
         with pytest.raises(StudyError) as caught:
             arm(**entry)
-        assert str(caught.value).endswith(f"exactly one of attack, corruption, preset is needed, {found}")
+        assert str(caught.value).endswith(f"set exactly one of attack, corruption, preset; {found}")
 
 
 def test_a_missing_and_a_mistyped_key_are_both_told(file: Path) -> None:

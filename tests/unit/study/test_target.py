@@ -49,16 +49,16 @@ def test_decisions_are_one_word(word: str) -> None:
         ("broken.plain at 0.1 <= 0.2", "write it under `gate` in the study"),
         ("broken ±0.1", "broken needs a size, as in `broken at 8/255 ±0.02`"),
         ("damage.a b ±0.1", "write `damage ±0.02`"),
-        ("±0.1", "a margin can be had of"),
+        ("±0.1", "a margin is possible for"),
         ("damage ±", "cannot be read"),
         ("damage ±0", "a margin is above 0"),
         ("damage ±-0.1", "cannot be read"),
         ("damage ±2", "a share between 0 and 1"),
         ("damage ±0.1 ±0.2", "cannot be read"),
         ("dammage ±0.1", "did you mean 'damage'"),
-        ("damage.a ±damage.b", "a margin can be had of"),
-        ("certificate.plain ±0.1", "a margin can be had of"),
-        ("flagged ±1", "a margin can be had of"),
+        ("damage.a ±damage.b", "a margin is possible for"),
+        ("certificate.plain ±0.1", "a margin is possible for"),
+        ("flagged ±1", "a margin is possible for"),
         ("fpr.lid[plain] ±0.1", "detectors score once the cells are done"),
     ],
 )
@@ -80,7 +80,7 @@ def test_terms_that_nobody_can_answer_are_refused() -> None:
         ("damage.plian ±0.1", "did you mean 'plain'"),
         ("broken at 0.3 ±0.1", "found 0.2 as the largest eps"),
         ("cost ±5", "found no cost"),
-        ("risk[fog] ±0.1", "no scenario is called 'fog'"),
+        ("risk[fog] ±0.1", "unknown scenario 'fog'"),
     ):
         with pytest.raises(StudyError, match="the target") as raised:
             target_terms(parse_target(text), GROUND)
@@ -95,7 +95,7 @@ def test_a_gate_must_hold_something_that_samples_decide() -> None:
     refuse_decision(parse_target("gate"), GROUND, counts + shares)
     with pytest.raises(StudyError, match="no requirement that more samples decide"):
         refuse_decision(parse_target("gate"), GROUND, counts)
-    with pytest.raises(StudyError, match="rests on scores"):
+    with pytest.raises(StudyError, match="needs scores"):
         refuse_decision(parse_target("gate"), GROUND, shares + scores)
     with pytest.raises(StudyError, match="plain is the only model"):
         refuse_decision(parse_target("decided"), Ground(models=["plain"]), [])

@@ -28,7 +28,7 @@ def brought_commands() -> dict[str, Any]:
     """A command for each assessment that a package brings, by its name."""
     return {
         part.name: made_command(part.name, _brought(part), part.traits.help or part.summary)
-        for part in assessments.brought()
+        for part in assessments.from_packages()
     }
 
 

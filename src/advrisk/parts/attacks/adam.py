@@ -12,7 +12,7 @@ class Adam:
     """Running means of slopes and of their squares (Kingma & Ba 2015, arXiv:1412.6980), one row per point.
 
     torch's own cannot drop rows. With `one_scale`, the square is that of a row's whole slope, not of each feature: the
-    direction then stays that of the slope, where Adam's is nearly its sign.
+    direction then stays that of the slope; with one scale per feature it is nearly its sign.
     """
 
     def __init__(self, like: Tensor, *, one_scale: bool = False) -> None:
@@ -21,7 +21,7 @@ class Adam:
         self._steps = 0
 
     def direction(self, slope: Tensor) -> Tensor:
-        """m̂ / (√v̂ + ε) after seeing one more slope of each row."""
+        """m̂ / (√v̂ + ε) after one more slope of each row."""
         self._steps += 1
         self._mean.lerp_(slope, 1 - _BETA1)
         square = slope.flatten(1).square().mean(1) if self._one_scale else slope.square()

@@ -1,4 +1,4 @@
-"""Adaptive: PGD by an attacker who knows the detector and wants to get past it unseen."""
+"""Adaptive: PGD by an attacker who knows the detector and wants to evade it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,10 +19,12 @@ _FACTOR = 1.3  # by which λ rises after a success and falls after a failure
 _LEAST, _MOST = 1e-3, 1e3  # of λ: beyond, one of the two slopes alone decides
 
 
-def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
-    watch: Watch = given["watch"]
-    moves = given["restarts"] * given["rounds"] * given["steps"]
-    n_points = moves + given["restarts"] * given["rounds"] + (0 if watch.follows_score else moves * given["samples"])
+def _passes(settings: Mapping[str, Any], _: int) -> tuple[int, int]:
+    watch: Watch = settings["watch"]
+    moves = settings["restarts"] * settings["rounds"] * settings["steps"]
+    n_points = (
+        moves + settings["restarts"] * settings["rounds"] + (0 if watch.follows_score else moves * settings["samples"])
+    )
     n_slopes = int(watch.follows_model) + (watch.passes + 1 if watch.follows_score else 0)
     return n_points * (1 + watch.passes), moves * n_slopes
 
@@ -34,7 +36,7 @@ def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
         norms=("linf", "l2", "l1"),
         objective="ace",
         passes=_passes,
-        use_when="an attacker may know your detector: what is left of it then ({…, detector: NAME})",
+        use_when="an attacker may know your detector: how well it still works then ({…, detector: NAME})",
         keep="strongest",
         within_eps=False,
         random=True,
@@ -57,21 +59,21 @@ def adaptive(
     units of the ratio of their slopes. Until a sample is broken λ is 0; then it rises by a factor after each point that
     succeeds, and falls by it after each that does not, so that x stays where success is about to be lost and the score
     sinks. Every round begins at the least suspicious success (at a random point, if there is none) with long steps,
-    which shorten in its second half. Restarts forget what was found.
-    A slope that torch cannot follow is estimated as NES does, from `samples` points x ± σu around x.
+    which shorten in its second half. Restarts forget earlier successes.
+    A slope that torch cannot compute is estimated as in NES, from `samples` points x ± σu around x.
     """
     for _ in range(restarts):
         search = _Search.blank(probe)
         for _ in range(rounds):
             rows = probe.active()
             x = search.start(probe, rows)
-            for place in range(steps):
+            for step in range(steps):
                 if not len(rows):
                     return
                 answered = probe.forward(x, rows)
                 weight = search.note(x, rows, answered)
                 slope = _Slopes(probe, x, rows, answered, samples // 2, sigma).balanced(weight)
-                x = probe.climb(x, rows, slope, step_length(probe.eps, steps, step_size) * _shortened(place / steps))
+                x = probe.climb(x, rows, slope, step_length(probe.eps, steps, step_size) * _shortened(step / steps))
                 left = probe.active()
                 if len(left) < len(rows):
                     x, rows = x[positions(left, rows)], left
@@ -117,7 +119,7 @@ class _Search:
 
 @dataclass(frozen=True)
 class _Slopes:
-    """The slopes of objective and score at some points: followed by torch, or estimated where it cannot."""
+    """The slopes of objective and score at some points: computed by torch, or estimated where it cannot."""
 
     probe: Probe
     x: Tensor
@@ -146,19 +148,19 @@ class _Slopes:
         return objective, self.answered.suspicion_gradient(wanted=wanted)
 
     def _estimated(self, wanted: Tensor) -> tuple[Tensor, Tensor]:
-        """From the answers around the points that are wanted; zero elsewhere."""
-        places = wanted.nonzero().squeeze(1)
+        """Estimated slopes at the wanted points; zero elsewhere."""
+        indices = wanted.nonzero().squeeze(1)
         slopes = torch.zeros_like(self.x), torch.zeros_like(self.x)
-        if len(places):
+        if len(indices):
             around = estimated(
-                self.probe, self.x[places], self.rows[places], self.pairs, self.sigma, (Pass.heights, _suspicion)
+                self.probe, self.x[indices], self.rows[indices], self.pairs, self.sigma, (Pass.heights, _suspicion)
             )
             for whole, part in zip(slopes, around, strict=True):
-                whole.index_copy_(0, places, part)
+                whole.index_copy_(0, indices, part)
         return slopes
 
     def _unit(self, slope: Tensor, times: Tensor) -> Tensor:
-        """A slope so scaled that a step of length one gains that much; a slope of zero stays zero."""
+        """A slope scaled so that a step of length one gains `times`; a slope of zero stays zero."""
         flat = slope.flatten(1)
         tall = flat.abs().amax(1).clamp_min(torch.finfo(flat.dtype).tiny)  # sums of very small slopes would vanish
         slope = slope / per_row(tall, slope)

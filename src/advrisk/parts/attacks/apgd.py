@@ -16,8 +16,8 @@ from advrisk.parts.attacks.registry import attacks
 
 _MOMENTUM = 0.75
 _ENOUGH = 0.75  # the share of steps that must rise, or the step is halved
-# l1: the share of features moved at first, how often it is reconsidered, by what it and the step shrink, and how short
-# a step may become.
+# l1: the first share of moved features, the share of steps between two checks of it, the factor by which it and the
+# step shrink, and the divisor of eps for the shortest step.
 _L1_SHARE, _L1_CHECK, _L1_REDUCE, _L1_SHORTEST = 0.2, 0.04, 1.5, 10
 _L1_STAGES = (0.3, 0.3)  # the shares of steps within 3·eps and 2·eps
 
@@ -28,7 +28,10 @@ _L1_STAGES = (0.3, 0.3)  # the shares of steps within 3·eps and 2·eps
         needs="gradients",
         norms=("linf", "l2", "l1"),
         objective="ace",
-        passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
+        passes=lambda settings, _: (
+            settings["restarts"] * (settings["steps"] + 1),
+            settings["restarts"] * settings["steps"],
+        ),
         use_when="one strong gradient attack at a fixed eps is wanted; with objective dlr where logits are scaled up",
         within_eps=("linf", "l2"),
         random=True,
@@ -53,11 +56,11 @@ def apgd(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, restarts: Annotate
         needs="gradients",
         norms=("linf", "l2", "l1"),
         objective="dlr",
-        passes=lambda given, classes: (
-            1 + n_others(given["targets"], classes) * (given["steps"] + 1),
-            n_others(given["targets"], classes) * given["steps"],
+        passes=lambda settings, classes: (
+            1 + n_others(settings["targets"], classes) * (settings["steps"] + 1),
+            n_others(settings["targets"], classes) * settings["steps"],
         ),
-        use_when="APGD finds no way out: this one tries the likeliest wrong classes one by one",
+        use_when="APGD finds no success: this one tries the likeliest wrong classes one by one",
         within_eps=("linf", "l2"),
         random=True,
         aims=True,
@@ -72,7 +75,7 @@ def apgd_t(probe: Probe, *, steps: Annotated[int, Ge(2)] = 100, targets: Annotat
 
 @dataclass(frozen=True)
 class Aim:
-    """Who climbs what: rows, which may repeat, a class for each to go towards, and an objective (else the arm's)."""
+    """Rows, which may repeat, a target class for each, and an objective (by default the arm's)."""
 
     rows: Tensor
     towards: Tensor | None = None
@@ -91,15 +94,15 @@ def climb(probe: Probe, aim: Aim, steps: int) -> None:
         return
     state = _State.start(point_in_ball(probe, aim.rows, probe.eps), aim, step=2 * probe.eps)
     marks = checkpoints(steps)
-    for place in range(steps + 1):
-        state = _ask(probe, state, last=place == steps)
-        if not len(state.rows) or place == steps:
+    for step in range(steps + 1):
+        state = _ask(probe, state, last=step == steps)
+        if not len(state.rows) or step == steps:
             return
-        if place in marks:
-            state = _halve(state, place - max((mark for mark in marks if mark < place), default=0))
+        if step in marks:
+            state = _halve(state, step - max((mark for mark in marks if mark < step), default=0))
         x, stride = state.x, per_row(state.step, state.x) * probe.space.scale
         z = probe.project(torch.addcmul(x, stride, probe.space.direction(state.slope, probe.norm)), state.rows)
-        if place:
+        if step:
             drawn = torch.lerp(x, z, _MOMENTUM).add_(x - state.x_before, alpha=1 - _MOMENTUM)
             z = probe.project(drawn, state.rows)
         state = replace(state, x=z, x_before=x)
@@ -127,21 +130,21 @@ def _climb_in_stages(probe: Probe, x: Tensor, aim: Aim, steps: int) -> None:
 
 
 def _climb_l1(probe: Probe, x: Tensor, aim: Aim, steps: int, eps: float) -> tuple[Tensor, Aim]:
-    """APGD where a step moves a share of the features that adapts to the best point's own; gives the best points."""
+    """APGD whose steps move a share of the features that adapts to the best point; returns the best points."""
     state = _State.start(x, aim, step=eps)
     n_features = x[0].numel()
     changed = probe.space.distance(x, probe.x0[aim.rows], "l0").double()
     share = (changed / n_features / _L1_REDUCE).clamp_max(_L1_SHARE)
     every = max(1, int(_L1_CHECK * steps))
-    for place in range(steps + 1):
-        asked = _ask(probe, state, last=place == steps)
-        if len(asked.rows) < len(state.rows):
+    for step in range(steps + 1):
+        answered = _ask(probe, state, last=step == steps)
+        if len(answered.rows) < len(state.rows):
             staying = probe.is_active(state.rows)
             share, changed = share[staying], changed[staying]
-        state = asked
-        if not len(state.rows) or place == steps:
+        state = answered
+        if not len(state.rows) or step == steps:
             break
-        if place and place % every == 0:
+        if step and step % every == 0:
             before, changed = changed, probe.space.distance(state.x_best, probe.x0[state.rows], "l0").double()
             sparser = changed < 0.95 * before
             share = changed / n_features / _L1_REDUCE
@@ -217,7 +220,7 @@ class _State:
 
 
 def _ask(probe: Probe, state: _State, *, last: bool) -> _State:
-    """Ask at the present points; rows that are done leave. Nobody climbs from the last ones: they need no slope."""
+    """Query the current points and drop finished rows. The last points need no slope, as no step follows."""
     objective, target = state.aim.objective, state.aim.towards
     answered = probe.forward(state.x, state.rows, gradient=not last)
     height = answered.heights(objective, target=target)
@@ -237,7 +240,7 @@ def _ask(probe: Probe, state: _State, *, last: bool) -> _State:
 
 
 def _back_to_best(state: _State, back: Tensor) -> _State:
-    """The marked rows stand where they were best."""
+    """The state with the marked rows back at their best points."""
     return replace(
         state,
         x=chosen(~back, state.x, state.x_best),
@@ -247,7 +250,7 @@ def _back_to_best(state: _State, back: Tensor) -> _State:
 
 
 def _halve(state: _State, n_steps: int) -> _State:
-    """At a checkpoint: rows that rose too seldom, or stand still, go back to their best with half the step."""
+    """The state after a checkpoint: rows that rose too seldom are back at their best points with half the step."""
     stuck = ~state.halved & (state.height_best <= state.height_then)
     halve = (state.n_rises < _ENOUGH * n_steps) | stuck
     return replace(

@@ -32,7 +32,7 @@ _PACKAGE = "adversarial-robustness-toolbox"
 _ORDER: dict[Norm, float] = {"l1": 1, "l2": 2, "linf": np.inf}
 _NORMS: dict[Any, Norm] = {1: "l1", 2: "l2", np.inf: "linf", "inf": "linf"}
 
-# What ART's attacks require of an estimator says too little: gradients are needed, but for these.
+# ART's requirements of an estimator say too little: attacks need gradients, except for these.
 _FROM_SCORES = {"PixelAttack", "SimBA", "SquareAttack", "ThresholdAttack", "VirtualAdversarialMethod", "ZooAttack"}
 _FROM_LABELS = {"BoundaryAttack", "GeoDA", "HopSkipJump", "SignOPTAttack", "SpatialTransformation"}
 _WANT_PROBABILITIES = {"SimBA", "VirtualAdversarialMethod"}  # where others want logits
@@ -40,8 +40,8 @@ _TARGETED = {
     "LowProFool",
     "SaliencyMapMethod",
     "TargetedUniversalPerturbation",
-}  # the classes they are given are always targets
-_UNTARGETED = {"SignOPTAttack"}  # towards a target it wants to be given inputs of that class
+}  # these take classes as targets only
+_UNTARGETED = {"SignOPTAttack"}  # with a target it also needs inputs of that class
 _STATED: dict[str, Norm] = {
     "CarliniL0Method": "l0",
     "CarliniL2Method": "l2",
@@ -56,8 +56,8 @@ def register(
 ) -> Callable[[Factory], Factory]:
     """Register a function that makes an attack of ART from a classifier, so that a study can name it.
 
-    Its keyword-only arguments are what a study may set. The arm's eps, and whether the study has a target, are told to
-    an attack that knows such parameters.
+    A study can set its keyword-only arguments. The arm's eps, and whether the study has a target, are set on
+    an attack with such parameters.
     """
 
     def add(make: Factory) -> Factory:
@@ -68,7 +68,7 @@ def register(
 
         @functools.wraps(make)
         def attack(probe: Probe, **params: Any) -> None:
-            _run(probe, lambda classifier: _told(make(classifier, **params), probe))
+            _run(probe, lambda classifier: _configured(make(classifier, **params), probe))
 
         traits = borrowed_traits(norm, use_when=use_when or "an attack made with ART", resolve=resolve)
         attacks.register(name, traits=traits, version=version)(attack)
@@ -95,7 +95,7 @@ def _resolved(name: str, params: Mapping[str, Any], needs: Capability, *, target
     "art",
     traits=borrowed_traits(
         *("linf", "l2", "l1", "l0"),
-        use_when="you want an attack that only ART has, or rows to hold against a result of ART's",
+        use_when="you want an attack that only ART has, or to compare with a result of ART",
         resolve=_resolve,
     ),
 )
@@ -103,7 +103,7 @@ def art(probe: Probe, *, method: str, settings: Mapping[str, Any] | None = None,
     """An attack of ART (Nicolae et al. 2018), by the name of its class in `art.attacks.evasion`.
 
     `settings` are the arguments of that class. The arm's norm and eps, and whether the study has a target, become its
-    `norm`, `eps` and `targeted`, where it has them. What an attack without eps finds beyond the arm's does not count.
+    `norm`, `eps` and `targeted`, where it has them. Successes of an attack without eps beyond the arm.s do not count.
     The installed version is recorded; give `version` to insist on one.
     """
     installed_version(_PACKAGE, version)
@@ -125,21 +125,21 @@ def _made(params: Mapping[str, Any], classifier: Any, norm: Norm | None, eps: fl
     """The attack that an arm names, against this classifier."""
     kind = _kind(params["method"])
     check_fed(kind.__name__, _UNFED)
-    known = parameters_of(kind)
-    if "norm" in known and norm not in _ORDER:
-        raise StudyError(f"{kind.__name__} has no norm {norm}; {', '.join(_ORDER)} are known to ART")
-    if "eps" in known and eps is None:
+    parameters = parameters_of(kind)
+    if "norm" in parameters and norm not in _ORDER:
+        raise StudyError(f"{kind.__name__} has no norm {norm}; ART has {', '.join(_ORDER)}")
+    if "eps" in parameters and eps is None:
         raise StudyError(f"{kind.__name__} attacks within a fixed size: it needs eps")
-    ours = {next(iter(known)): classifier, "norm": _ORDER.get(norm or "linf"), "eps": eps, "targeted": targeted}
-    ours["parallel_pool_size"] = 0  # what copies of the classifier are asked, nobody would count
+    ours = {next(iter(parameters)): classifier, "norm": _ORDER.get(norm or "linf"), "eps": eps, "targeted": targeted}
+    ours["parallel_pool_size"] = 0  # passes of parallel copies would not be counted
     settings = checked_settings(kind, params["settings"] or {}, ours)
-    if "verbose" in known:
-        settings.setdefault("verbose", False)  # bars that would be drawn over our own
+    if "verbose" in parameters:
+        settings.setdefault("verbose", False)  # its progress bars would overwrite ours
     return made(kind.__name__, lambda: kind(**settings))
 
 
-def _told(attack: Any, probe: Probe) -> Any:
-    """An attack that somebody made, told what the study asks for."""
+def _configured(attack: Any, probe: Probe) -> Any:
+    """A registered attack, configured as the arm demands."""
     targeted = probe.goal.target is not None
     if type(attack).__name__ in _TARGETED and not targeted:
         raise StudyError(f"{type(attack).__name__} can only aim at a target")
@@ -169,7 +169,7 @@ def _run(probe: Probe, make: Callable[[Any], Any], *, probabilities: bool = Fals
 def _classifier(counted: Counted, probe: Probe, *, probabilities: bool) -> Any:
     module = nn.Sequential(counted, nn.Softmax(1)) if probabilities else counted
     shape = tuple(probe.x0.shape[1:])
-    bounds = tuple(_bound(each, shape) for each in counted.bounds)
+    bounds = tuple(_bound(bound, shape) for bound in counted.bounds)
     return _wrapped(module, shape, probe.model.n_classes, bounds, probe.x0.device.type)
 
 

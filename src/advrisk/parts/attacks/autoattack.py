@@ -1,4 +1,4 @@
-"""AutoAttack: four attacks, one after the other, each on what the others left."""
+"""AutoAttack: four attacks in turn, each on the samples that the others left unbroken."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,22 +14,22 @@ from advrisk.parts.attacks.moves import towards_classes
 from advrisk.parts.attacks.registry import attacks
 from advrisk.parts.attacks.square import PAPER_QUERIES, search
 
-_L1_RESTARTS, _L1_TARGETS = 5, 5  # of APGD in l1, where it needs more starts; elsewhere one, and all targets
+_L1_RESTARTS, _L1_TARGETS = 5, 5  # of APGD in l1, where it needs more starts; in other norms one, and all targets
 _P_INIT = 0.8
 
 
-def _passes(given: Mapping[str, Any], classes: int) -> tuple[int, int]:
+def _passes(settings: Mapping[str, Any], classes: int) -> tuple[int, int]:
     """The sum of the four, in the norm that takes the most."""
-    steps, targets = given["steps"], given["targets"]
-    settings: dict[str, dict[str, Any]] = {
+    steps, targets = settings["steps"], settings["targets"]
+    by_attack: dict[str, dict[str, Any]] = {
         "apgd": {"steps": steps, "restarts": _L1_RESTARTS},
         "apgd-t": {"steps": steps, "targets": targets},
         "fab-t": {"steps": steps, "targets": targets, "restarts": 1},
-        "square": {"queries": given["queries"]},
+        "square": {"queries": settings["queries"]},
     }
-    counts = {name: attacks.get(name).traits.passes for name in settings}
-    each = [count(settings[name], classes) for name, count in counts.items() if count is not None]
-    return sum(forward for forward, _ in each), sum(backward for _, backward in each)
+    counts = {name: attacks.get(name).traits.passes for name in by_attack}
+    passes = [count(by_attack[name], classes) for name, count in counts.items() if count is not None]
+    return sum(forward for forward, _ in passes), sum(backward for _, backward in passes)
 
 
 @attacks.register(
@@ -55,8 +55,8 @@ def autoattack(
 
     APGD on the cross-entropy, APGD towards the best wrong classes on the difference of logits ratio, FAB towards the
     same classes, and Square. With `keep: first` each attacks only the samples that the ones before it left unbroken.
-    Square's sizes fall as if it had 10,000 queries. The ratio needs four classes; models of fewer have their margin
-    climbed instead.
+    Square's sizes fall as if it had 10,000 queries. The ratio needs four classes; for fewer, the objective is the
+    margin.
     """
     restarts, aimed = (_L1_RESTARTS, min(targets, _L1_TARGETS)) if probe.norm == "l1" else (1, targets)
     for _ in range(restarts):

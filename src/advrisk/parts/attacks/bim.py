@@ -17,9 +17,13 @@ from advrisk.parts.attacks.registry import attacks
         needs="gradients",
         norms=("linf", "l2", "l1"),
         objective="ace",
-        passes=lambda given, _: (given["steps"] + 1, given["steps"]),
+        passes=lambda settings, _: (settings["steps"] + 1, settings["steps"]),
         use_when="a deterministic attack is wanted; PGD with its random start is usually stronger",
-        box={"step_size": Box(0.01, 2.0, of_eps=True, usual=lambda given, eps: step_length(eps, given["steps"], None))},
+        box={
+            "step_size": Box(
+                0.01, 2.0, of_eps=True, usual=lambda settings, eps: step_length(eps, settings["steps"], None)
+            )
+        },
     ),
 )
 def bim(probe: Probe, *, steps: Annotated[int, Ge(1)] = 10, step_size: Annotated[float, Gt(0)] | None = None) -> None:

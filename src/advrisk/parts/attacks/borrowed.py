@@ -1,7 +1,7 @@
-"""Attacks of other libraries: what their adapters share.
+"""Attacks of other libraries: functions that their adapters share.
 
-Such an attack is handed all samples of a shard and a module that counts what it is asked (`engine.counted`); it gives
-back one point for each sample. It draws from the global generators, which are seeded for it and put back afterwards.
+Such an attack gets all samples of a shard and a module that counts its passes (`engine.counted`); it returns one point
+per sample. It draws from the global generators, which are seeded for it and restored afterwards.
 """
 
 import functools
@@ -34,10 +34,10 @@ _PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "None": type(Non
 
 
 def borrowed_traits(*norms: Norm, use_when: str, resolve: Resolve) -> AttackTraits:
-    """What is true of every attack of another library; what it needs, `resolve` says."""
+    """The traits of every attack of another library; `resolve` determines its needs."""
     for norm in norms:
         if norm not in NORMS:
-            raise RegistryError(f"no norm is called {norm!r}; {did_you_mean(norm, NORMS)}")
+            raise RegistryError(f"unknown norm {norm!r}; {did_you_mean(norm, NORMS)}")
     return AttackTraits(
         needs="labels",
         norms=norms,
@@ -53,19 +53,19 @@ def borrowed_traits(*norms: Norm, use_when: str, resolve: Resolve) -> AttackTrai
 
 
 def attack_with(probe: Probe, counted: Counted, attack: BorrowedAttack, *, within_eps: bool) -> None:
-    """Attack all active samples at once; if the library throws, each by itself, so that one does not cost the others.
+    """Attack all active samples at once; if the library throws, one by one, so that one failure costs one sample.
 
-    Where features may not change, samples are attacked one by one: only then are they held at every point.
-    `within_eps` says that the attack keeps to eps, so that what exceeds it by rounding is put back. Elsewhere a point
-    beyond eps is no success.
+    With immutable features, samples are attacked one by one: only then can these features stay fixed at every point.
+    `within_eps`: the attack keeps to eps, so a point beyond eps by rounding is projected. Without it, a point beyond
+    eps is no success.
     """
     try:
         rows = probe.active()
         batches = [rows] if probe.space.immutable is None else torch.split(rows, 1)
         for batch in batches:
-            found = _points(probe, counted, attack, batch)
-            if found:
-                some, x = (torch.cat(part) for part in zip(*found, strict=True))
+            results = _points(probe, counted, attack, batch)
+            if results:
+                some, x = (torch.cat(part) for part in zip(*results, strict=True))
                 x = probe.project(x, some) if within_eps else probe.space.project(x, probe.x0[some])
                 probe.forward(x, some, gradient=False)
     finally:
@@ -82,18 +82,18 @@ def _points(probe: Probe, counted: Counted, attack: BorrowedAttack, rows: Tensor
         if len(rows) == 1:
             probe.fail(int(rows), f"{type(error).__name__}: {error}")
             return []
-    return [found for row in torch.split(rows, 1) for found in _points(probe, counted, attack, row)]
+    return [result for row in torch.split(rows, 1) for result in _points(probe, counted, attack, row)]
 
 
 def _attacked(probe: Probe, counted: Counted, attack: BorrowedAttack, rows: Tensor) -> Tensor:
     x0 = probe.x0[rows]
     counted.clean, units = x0, counted.units(x0)
     with seeded(probe.noise.seed(rows), x0.device), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what came of it, the judge will tell
-        found = attack(units.clone(), probe.goal.of(rows)).detach()
-    if found.shape != x0.shape:
-        raise ValueError(f"the attack gave back shape {tuple(found.shape)}, {tuple(x0.shape)} was expected")
-    return torch.where(found == units, x0, counted.inputs(found))
+        warnings.simplefilter("ignore")  # the judge checks the result
+        points = attack(units.clone(), probe.goal.of(rows)).detach()
+    if points.shape != x0.shape:
+        raise ValueError(f"the attack returned shape {tuple(points.shape)}; expected {tuple(x0.shape)}")
+    return torch.where(points == units, x0, counted.inputs(points))
 
 
 class _SeededState(np.random.RandomState):
@@ -103,10 +103,10 @@ class _SeededState(np.random.RandomState):
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the global generators, and put them back afterwards.
+    """Seed the global generators, and restore them afterwards.
 
-    Some attacks of ART make a `numpy.random.RandomState` of their own from the computer's entropy; in here, one that is
-    made without a seed draws it from the global generator.
+    Some attacks of ART create a `numpy.random.RandomState` from the computer's entropy; within this context, one that
+    is created without a seed draws its seed from the global generator.
     """
     python, numpy, fresh = random.getstate(), np.random.get_state(), np.random.RandomState
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else ()):
@@ -125,7 +125,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 def library(module: str, *, extra: str) -> Any:
     """A module of an optional library."""
     try:
-        with warnings.catch_warnings():  # about things that only the library's authors can change
+        with warnings.catch_warnings():  # only the library's authors can act on them
             warnings.simplefilter("ignore")
             return import_module(module)
     except ImportError as error:
@@ -133,54 +133,55 @@ def library(module: str, *, extra: str) -> Any:
 
 
 def installed_version(package: str, wanted: str | None) -> str:
-    """The version of a library, which is part of an arm: another one may give other rows."""
-    found = version(package)
-    if wanted not in (None, found):
+    """The version of a library, which is part of an arm: another version may give other rows."""
+    installed = version(package)
+    if wanted not in (None, installed):
         raise StudyError(
-            f"version {wanted} of {package} is asked for, but {found} is installed; install it or say {found}"
+            f"the study asks for version {wanted} of {package}, but {installed} is installed; install {wanted} or "
+            f"write version: {installed}"
         )
-    return found
+    return installed
 
 
 def attack_class(module: Any, base: type, name: str) -> Any:
     """The class of that name among the attacks of a module."""
-    known = {
+    classes = {
         key: value
         for key, value in vars(module).items()
         if inspect.isclass(value) and issubclass(value, base) and not inspect.isabstract(value)
     }
-    if name not in known:
-        raise StudyError(f"{module.__name__} has no attack {name!r}; {did_you_mean(name, known)}")
-    return known[name]
+    if name not in classes:
+        raise StudyError(f"{module.__name__} has no attack {name!r}; {did_you_mean(name, classes)}")
+    return classes[name]
 
 
 def parameters_of(kind: type) -> dict[str, inspect.Parameter]:
-    """The arguments that a class is made from."""
-    every = inspect.signature(kind).parameters
-    return {name: each for name, each in every.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+    """The named parameters of a class."""
+    parameters = inspect.signature(kind).parameters
+    return {name: one for name, one in parameters.items() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
 
 
-def checked_settings(kind: type, given: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings to make a class from: those given, checked against its signature, and what the arm itself says."""
-    known = parameters_of(kind)
-    settings = {}
-    for name, value in given.items():
+def checked_settings(kind: type, settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a class: settings of the study, checked against its signature, and those that the arm sets."""
+    parameters = parameters_of(kind)
+    arguments = {}
+    for name, value in settings.items():
         if name in ours:
             raise StudyError(f"{kind.__name__}.{name} follows from the study; remove it from the settings")
-        if name not in known:
-            raise StudyError(f"{kind.__name__} has no setting {name!r}; {did_you_mean(name, known.keys() - ours)}")
+        if name not in parameters:
+            raise StudyError(f"{kind.__name__} has no setting {name!r}; {did_you_mean(name, parameters.keys() - ours)}")
         try:
-            settings[name] = as_type(value, _hint(known[name].annotation))
+            arguments[name] = as_type(value, _hint(parameters[name].annotation))
         except (ValueError, TypeError) as error:
             raise StudyError(f"{kind.__name__}.{name}: {error}") from None
-    for name, each in known.items():
-        if each.default is REQUIRED and name not in settings and name not in ours:
+    for name, parameter in parameters.items():
+        if parameter.default is REQUIRED and name not in arguments and name not in ours:
             raise StudyError(f"{kind.__name__} needs {name}; write it as settings: {{{name}: …}}")
-    return settings | {name: value for name, value in ours.items() if name in known}
+    return arguments | {name: value for name, value in ours.items() if name in parameters}
 
 
 def _hint(annotation: Any) -> Any:
-    """A type to check a value against; of one that is written as text, what a study file can hold."""
+    """A type to check a value against; of an annotation written as text, the types that a study file can hold."""
     if not isinstance(annotation, str):
         return Any if annotation is REQUIRED else annotation
     plain = [_PLAIN[name] for part in annotation.split("|") if (name := part.strip()) in _PLAIN]
@@ -188,7 +189,7 @@ def _hint(annotation: Any) -> Any:
 
 
 def made(what: str, make: Callable[[], Any]) -> Any:
-    """An attack object, or a StudyError with what its library says against it."""
+    """An attack object, or a StudyError with its library's message."""
     try:
         return make()
     except StudyError:
@@ -198,12 +199,12 @@ def made(what: str, make: Callable[[], Any]) -> Any:
 
 
 def check_fed(name: str, unfed: Mapping[str, str]) -> None:
-    """An attack that needs more than a model and samples cannot be named in a study."""
+    """Refuse an attack that needs more than a model and samples: a study cannot name it."""
     if name in unfed:
         raise StudyError(f"{name} needs {unfed[name]}, which a study cannot give; make it in Python instead")
 
 
 def check_norm(what: str, own: Norm | None, norm: Norm | None) -> None:
-    """An attack that states a norm must be asked for in it."""
+    """Refuse an arm whose norm is not the attack's own."""
     if own is not None and norm is not None and own != norm:
-        raise StudyError(f"{what} works in {own}, not in {norm}; say norm: {own}, or choose another attack")
+        raise StudyError(f"{what} works in {own}, not in {norm}; write norm: {own}, or choose another attack")

@@ -12,13 +12,13 @@ from advrisk.engine.rows import ascending, one_of_each
 from advrisk.parts.attacks.moves import Candidates, chosen, other_classes, per_row
 from advrisk.study import Norm
 
-_ABOVE = 1e-3  # how far above the boundary to aim, as a share of the climb
-_SLACK = 0.01  # how far beyond the estimated boundary to try, as a share of the way that is left
-_BEYOND = 1.05  # how far to go beyond a linearised boundary
+_ABOVE = 1e-3  # aim this far above the boundary, as a share of the climb
+_SLACK = 0.01  # try this far beyond the estimated boundary, as a share of the remaining way
+_BEYOND = 1.05  # factor of a step across a linearised boundary
 
 
 def rival(probe: Probe, rows: Tensor, scores: Tensor) -> Tensor:
-    """The class that stands in the way of success: the reference, or the best but the target."""
+    """The class to overtake: the reference, or the best class besides the target."""
     goal = probe.goal.of(rows)
     if goal.target is None:
         return goal.reference
@@ -28,7 +28,7 @@ def rival(probe: Probe, rows: Tensor, scores: Tensor) -> Tensor:
 def nearest_boundary(
     probe: Probe, answered: Pass, rows: Tensor, classes: Tensor, *, wanted: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Of some classes, the slope of the lead of the one whose linearised boundary is nearest, and what it lacks."""
+    """For the class with the nearest linearised boundary, the slope of its lead and the gap to the boundary."""
     scores = answered.scores
     over = rival(probe, rows, scores)
     gaps = (scores.gather(1, over[:, None]) - scores.gather(1, classes)).to(probe.x0.dtype)
@@ -40,9 +40,9 @@ def nearest_boundary(
 
 
 class Nearest:
-    """The nearest success of each sample that an attack has seen, and a search between it and the clean input.
+    """The nearest success of each sample so far, and a search between it and the clean input.
 
-    Nearest in the arm's norm, unless another is given.
+    Nearest in `norm`, by default the arm's.
     """
 
     def __init__(self, probe: Probe, norm: Norm | None = None) -> None:
@@ -52,7 +52,7 @@ class Nearest:
         self.distance = torch.full((len(probe.x0),), torch.inf, dtype=probe.x0.dtype, device=probe.x0.device)
 
     def note(self, x: Tensor, rows: Tensor, answered: Pass) -> Tensor:
-        """Whether each row succeeds; the nearest are remembered."""
+        """Whether each row succeeds; keeps the nearest successes."""
         hit = answered.met
         distance = self._probe.space.distance(x, self._probe.x0[rows], self.norm)
         nearer = (hit & (distance < self.distance[rows])).nonzero().squeeze(1)
@@ -64,7 +64,7 @@ class Nearest:
         return hit
 
     def ask(self, x: Tensor, rows: Tensor, *, gradient: bool = True) -> tuple[Tensor, Pass, Tensor]:
-        """Ask at the allowed points nearest to x: these points, the answers, and whether each row succeeds."""
+        """Query the allowed points nearest to x; return them, the answers, and whether each row succeeds."""
         x = self._probe.space.project(x, self._probe.x0[rows])
         answered = self._probe.forward(x, rows, gradient=gradient)
         return x, answered, self.note(x, rows, answered)
@@ -78,16 +78,16 @@ class Nearest:
         return other
 
     def take(self, other: Self) -> None:
-        """Remember what the other saw where that is nearer."""
+        """Take over the successes of `other` that are nearer."""
         nearer = other.distance < self.distance
         self.point = chosen(nearer, other.point, self.point)
         self._margin = torch.where(nearer, other._margin, self._margin)
         self.distance = torch.minimum(self.distance, other.distance)
 
     def close_in(self, tries: int, rows: Tensor | None = None) -> None:
-        """Look for nearer successes on the way to the clean input: one pass there, and `tries` in between.
+        """Search for nearer successes on the line to the clean input: one pass there, and `tries` in between.
 
-        Where the last point counts, the nearest success is asked once more instead: that is what was found.
+        Where the last point counts, query the nearest success once more instead, so that it is the last.
         """
         probe = self._probe
         rows = probe.active() if rows is None else rows
@@ -112,11 +112,11 @@ def close_in(
     tries: int,
     nearest: Nearest | None = None,
 ) -> None:
-    """Look for a nearer success between points that fail (`outside`) and points that succeed (`inside`).
+    """Search for a nearer success between points that fail (`outside`) and points that succeed (`inside`).
 
     `heights` holds the margins of both, (2, rows). Along a straight line the margin is nearly linear: try just beyond
-    the place where it should be zero, and go on between that point and its neighbour on the other side. Where the last
-    point counts, the success that was found is that.
+    its estimated zero, and continue between that point and its neighbour on the other side. Do nothing where the last
+    point counts, as the last point is then the success so far.
     """
     if probe.task.keep == "last":
         return
@@ -138,8 +138,8 @@ def close_in(
 def step_across(probe: Probe, rows: Tensor, candidates: Candidates, norm: Norm | None = None) -> Tensor:
     """DeepFool's first step: from the clean inputs just beyond the nearest linearised boundary to some classes.
 
-    The step is the shortest in the arm's norm, unless another is given. Takes one forward pass, and a backward pass
-    for each class.
+    The step is the shortest in `norm`, by default the arm's. Takes one forward pass, and a backward pass for each
+    class.
     """
     x = probe.x0[rows]
     answered = probe.forward(x, rows)
@@ -149,14 +149,14 @@ def step_across(probe: Probe, rows: Tensor, candidates: Candidates, norm: Norm |
 
 @dataclass(frozen=True)
 class Schedule:
-    """How balls and steps change, at first and at last; in between along half a cosine."""
+    """First and last change of balls and steps; in between they follow half a cosine."""
 
-    give: tuple[float, float]  # by what share a ball shrinks below a success, or grows without one
+    give: tuple[float, float]  # the share by which a ball shrinks below a success, or grows without one
     stride: tuple[float, float]  # the length of a step
     of_ball: bool = True  # whether that is a share of the ball and in its norm, or a length in l2
 
     def at(self, share: float) -> tuple[float, float]:
-        """Give and stride after that share of the steps."""
+        """Give and stride after this share of the steps."""
         left = (1 + math.cos(math.pi * share)) / 2
         give, stride = (last + (first - last) * left for first, last in (self.give, self.stride))
         return give, stride
@@ -172,17 +172,17 @@ def shrink(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int, 
     failure, and shrinks below the nearest success after each success.
     """
     walk = _Walk(probe, nearest, rows, x, nearest.distance[rows])
-    for place in range(steps):
+    for step in range(steps):
         if not len(walk.rows):
             return
-        walk.step(*schedule.at(place / max(1, steps - 1)), of_ball=schedule.of_ball)
+        walk.step(*schedule.at(step / max(1, steps - 1)), of_ball=schedule.of_ball)
     if len(walk.rows):
         nearest.ask(walk.x, walk.rows, gradient=False)
 
 
 @dataclass
 class _Walk:
-    """One entry per row: where it stands (whole numbers not yet rounded), and the size of its ball."""
+    """One entry per row: its point (whole numbers not yet rounded), and the size of its ball."""
 
     probe: Probe
     nearest: Nearest
@@ -221,7 +221,7 @@ class _Walk:
         return torch.where(hit, best * (1 - give), grown)
 
     def _reach(self, lost: Tensor, slope: Tensor, gap: Tensor) -> Tensor:
-        """How far from the clean input the linearised boundary is."""
+        """The distance of the linearised boundary from the clean input."""
         space, norm, x = self.probe.space, self.nearest.norm, self.x[lost]
         step = space.step_to(x, slope, gap, norm)
         return space.distance(x + _BEYOND * step, self.probe.x0[self.rows[lost]], norm)

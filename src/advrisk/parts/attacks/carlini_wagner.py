@@ -1,4 +1,4 @@
-"""Carlini & Wagner: the smallest perturbation as an optimisation, with a search over what success may cost."""
+"""Carlini & Wagner: the smallest perturbation as an optimisation, with a search over the weight of success."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,7 +15,7 @@ from advrisk.parts.attacks.moves import n_others, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of a final search between the nearest success and the clean input
-_LOOKS = 10  # how often a search asks whether a sample still gets anywhere
+_CHECKS = 10  # checks per search whether a sample still makes progress
 _AMPLE, _LEAST, _MOST = 2.0, 1.5, 100.0  # c grows by twice what seems to be lacking, within limits
 _CANDIDATES, _STEPS_FROM_CLEAN, _STEPS_FROM_NEAREST = 4, 15, 8  # of the refinement
 _REFINING = _STEPS_FROM_CLEAN + _STEPS_FROM_NEAREST
@@ -26,9 +26,9 @@ _REFINING = _STEPS_FROM_CLEAN + _STEPS_FROM_NEAREST
     traits=AttackTraits(
         needs="gradients",
         norms=("l2", "linf"),
-        passes=lambda given, classes: (
-            given["searches"] * given["steps"] + _REFINING + 4 + _LAST_TRIES,
-            given["searches"] * given["steps"] + _REFINING + n_others(_CANDIDATES, classes),
+        passes=lambda settings, classes: (
+            settings["searches"] * settings["steps"] + _REFINING + 4 + _LAST_TRIES,
+            settings["searches"] * settings["steps"] + _REFINING + n_others(_CANDIDATES, classes),
         ),
         use_when="a very small perturbation is worth many passes",
         keep="smallest",
@@ -52,9 +52,9 @@ def carlini_wagner(
     the last point seems to lack until it does, halved in between afterwards.
     linf: minimise max(−margin(x), 0) within x0 ± τ; the search is for the smallest τ. (The paper has a
     penalty on what exceeds τ, and weighs it with a c of its own; a box needs no weight.)
-    A sample leaves a search when a tenth of the steps gained it nothing (`abort_early`), in linf also once it
-    succeeds. What was found is refined within a ball that shrinks below each success, once from the clean input, as
-    the searches may have ended in a worse basin, and once from the nearest success.
+    A sample leaves a search after a tenth of the steps without progress (`abort_early`), in linf also once it succeeds.
+    The result is refined within a ball that shrinks below each success, once from the clean input, as the searches may
+    have ended in a worse basin, and once from the nearest success.
     """
     search, nearest = _Search.over(probe, initial_const), Nearest(probe)
     for _ in range(searches):
@@ -100,7 +100,7 @@ class _Search:
         return cls(column(most), column(-1.0), column(torch.inf), most)
 
     def narrow(self, rows: Tensor, cost: Tensor, lacking: Tensor) -> None:
-        """`cost` is what a success took, infinite where there was none; there, `lacking` times as much may do."""
+        """Narrow the range by a success's `cost`, infinite without one; there, `lacking` times as much may suffice."""
         hit = cost.isfinite()
         self.failed[rows] = torch.where(hit, self.failed[rows], self.now[rows])
         self.succeeded[rows] = self.succeeded[rows].minimum(cost)
@@ -122,13 +122,13 @@ class _Descent:
         self.adam = Adam(self.x, one_scale=probe.norm == "l2")
 
     def run(self, steps: int, step_size: float, *, abort_early: bool) -> Tensor:
-        """What success took, for every sample of the shard; infinite where there was none."""
+        """The cost of success for every sample of the shard; infinite without one."""
         took = torch.full((len(self.probe.x0),), torch.inf, dtype=torch.float64, device=self.x.device)
-        look = max(1, steps // _LOOKS)
+        check_every = max(1, steps // _CHECKS)
         best = torch.full((len(self.rows),), torch.inf, dtype=torch.float64, device=self.x.device)
         best_before = best
-        for place in range(1, steps + 1):
-            loss, hit, size = self._step(step_size * (1 - (place - 1) / steps))
+        for step in range(1, steps + 1):
+            loss, hit, size = self._step(step_size * (1 - (step - 1) / steps))
             paid = self.cost if self.probe.norm == "l2" else size.double()
             took[self.rows[hit]] = took[self.rows[hit]].minimum(paid[hit])
             self._note_lacking(loss < best, loss, size)
@@ -136,7 +136,7 @@ class _Descent:
             going = self.probe.is_active(self.rows)
             if self.probe.norm == "linf":
                 going &= ~hit
-            if abort_early and place % look == 0:
+            if abort_early and step % check_every == 0:
                 going &= best < 0.9999 * best_before
                 best_before = best
             if not bool(going.all()):
@@ -148,7 +148,7 @@ class _Descent:
         return took
 
     def _step(self, step_size: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Ask at the present points, then move; the loss there, whether they succeed, and how far they are."""
+        """Query the current points, then move; return the loss there, whether they succeed, and their distance."""
         probe, rows = self.probe, self.rows
         x0 = probe.x0[rows]
         x = probe.space.project(self.x, x0)

@@ -14,7 +14,7 @@ from advrisk.parts.attacks.registry import attacks
 
 _TRIES_AT_LIMIT = 10
 _BEYOND = 1e-4  # of the largest score: a step that ends at the boundary itself would be no success
-_CLOSE = 0.01  # of the widest gap: from there on, a step is not to be cut short by the bounds
+_CLOSE = 0.01  # of the widest gap: from there on, the bounds must not cut a step short
 
 
 @attacks.register(
@@ -22,9 +22,9 @@ _CLOSE = 0.01  # of the widest gap: from there on, a step is not to be cut short
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2"),
-        passes=lambda given, classes: (
-            given["steps"] + 1 + given["refine"],
-            given["steps"] * n_others(given["candidates"], classes),
+        passes=lambda settings, classes: (
+            settings["steps"] + 1 + settings["refine"],
+            settings["steps"] * n_others(settings["candidates"], classes),
         ),
         use_when="a small perturbation is wanted in few passes; FAB and C&W find smaller ones and take longer",
         keep="smallest",
@@ -41,10 +41,10 @@ def deepfool(
 ) -> None:
     """DeepFool (Moosavi-Dezfooli et al. 2016, arXiv:1511.04599).
 
-    x ← x + (1 + overshoot) · the shortest step at which the linearised lead of another class is zero, put back into the
-    bounds; of the `candidates` classes that score best, the nearest counts. A sample is done when it
-    succeeds; with an eps, also when it has stood at the limit ten times. `refine` forward passes then look for a
-    nearer success on the last step, which the overshoot made too long.
+    x ← x + (1 + overshoot) · the shortest step at which the linearised lead of another class is zero, projected into
+    the bounds; of the `candidates` classes that score best, the nearest counts. A sample is done when it succeeds; with
+    an eps, also after ten steps at the limit. `refine` forward passes then search for a nearer success on the last
+    step, which the overshoot made too long.
     """
     rows = probe.active()
     x = probe.x0[rows]
@@ -54,15 +54,15 @@ def deepfool(
     )  # margins and points of the pass before
     at_limit = torch.zeros(len(rows), dtype=torch.int64, device=x.device)
     widest = torch.zeros(len(probe.x0), device=x.device)  # the widest gap so far
-    found: list[tuple[Tensor, ...]] = []
-    for place in range(steps + 1):
+    hits: list[tuple[Tensor, ...]] = []
+    for k in range(steps + 1):
         if not len(rows):
             break
-        answered = probe.forward(x, rows, gradient=place < steps)
+        answered = probe.forward(x, rows, gradient=k < steps)
         margin, hit = answered.heights("margin"), answered.met
-        found.append((x_before[hit], x[hit], rows[hit], before[hit], margin[hit]))
+        hits.append((x_before[hit], x[hit], rows[hit], before[hit], margin[hit]))
         going = ~hit & probe.is_active(rows)
-        if place == steps or not bool(going.any()):
+        if k == steps or not bool(going.any()):
             break
         classes = other_classes(probe, rows, answered.scores, candidates)
         slope, gap = nearest_boundary(probe, answered, rows, classes, wanted=going)
@@ -76,8 +76,8 @@ def deepfool(
         going &= (moved != x).flatten(1).any(1) & (at_limit < _TRIES_AT_LIMIT)
         x_before, before, at_limit = x[going], margin[going], at_limit[going]
         x, rows = moved[going], rows[going]
-    if found:
-        outside, inside, rows, low, high = (torch.cat(parts) for parts in zip(*found, strict=True))
+    if hits:
+        outside, inside, rows, low, high = (torch.cat(parts) for parts in zip(*hits, strict=True))
         close_in(probe, outside, inside, rows, torch.stack([low, high]), tries=refine)
 
 

@@ -1,4 +1,4 @@
-"""FAB: along the boundary of the linearised model, always drawn back to the clean input."""
+"""FAB: along the boundary of the linearised model, always pulled towards the clean input."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from advrisk.parts.attacks.moves import chosen, n_others, other_classes, per_row
 from advrisk.parts.attacks.registry import attacks
 
 _LAST_TRIES = 3  # passes of the final search between the best point and the clean input
-_FIRST_REACH = 0.5  # of the best distance (or eps): how far restarts begin
+_FIRST_REACH = 0.5  # of the best distance (or eps): the largest distance at which restarts begin
 _Share = Annotated[float, Gt(0), Le(1)]
 
 
@@ -27,7 +27,7 @@ def _passes(runs: int, backward: int, steps: int) -> tuple[int, int]:
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2", "l1"),
-        passes=lambda given, classes: _passes(given["restarts"], classes - 1, given["steps"]),
+        passes=lambda settings, classes: _passes(settings["restarts"], classes - 1, settings["steps"]),
         use_when="the smallest perturbation is wanted; with many classes fab-t is far cheaper",
         keep="smallest",
         within_eps=False,
@@ -52,9 +52,9 @@ def fab(
     x ← x0 + backward · (x − x0). A final search lies between the best point and the clean input.
     """
     nearest = Nearest(probe)
-    for place in range(restarts):
+    for restart in range(restarts):
         rows = probe.active()
-        x = _start(probe, rows, nearest, first=place == 0)
+        x = _start(probe, rows, nearest, first=restart == 0)
         _search(probe, nearest, x, rows, None, steps=steps, pull=pull, overshoot=overshoot, backward=backward)
     nearest.close_in(_LAST_TRIES)
 
@@ -64,8 +64,8 @@ def fab(
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2", "l1"),
-        passes=lambda given, classes: _passes(
-            given["restarts"] * n_others(given["targets"], classes), 1, given["steps"]
+        passes=lambda settings, classes: _passes(
+            settings["restarts"] * n_others(settings["targets"], classes), 1, settings["steps"]
         ),
         use_when="the smallest perturbation is wanted of a model with many classes",
         keep="smallest",
@@ -92,10 +92,10 @@ def fab_t(
     """
     nearest = Nearest(probe)
     for rows, towards in towards_classes(probe, targets):
-        for place in range(restarts):
+        for restart in range(restarts):
             left = probe.is_active(rows)
             rows, towards = rows[left], towards[left]
-            x = _start(probe, rows, nearest, first=place == 0)
+            x = _start(probe, rows, nearest, first=restart == 0)
             _search(probe, nearest, x, rows, towards, steps=steps, pull=pull, overshoot=overshoot, backward=backward)
     nearest.close_in(_LAST_TRIES)
 

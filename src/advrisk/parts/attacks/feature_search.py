@@ -16,7 +16,7 @@ from advrisk.engine.rows import occurrence
 from advrisk.parts.attacks.moves import samples_at_once
 from advrisk.parts.attacks.registry import attacks
 
-_PUT_BACK, _DRAW_IN, _SWAP = range(3)  # what a sample is at
+_PUT_BACK, _DRAW_IN, _SWAP = range(3)  # the task of a sample
 _FINEST = 2.0**-10  # of a sample's distance: values are drawn in no finer than that
 _AFAR = 0.3  # the share of tries that begin anew, with many features
 _SHORTER = 0.99  # of the distance there is: how far a swap may reach
@@ -29,7 +29,7 @@ _Count = Annotated[int, Ge(1)]
     traits=AttackTraits(
         needs="labels",
         norms=("l0", "l1"),
-        passes=lambda given, _: (given["queries"] + 1, 0),
+        passes=lambda settings, _: (settings["queries"] + 1, 0),
         use_when="the inputs are a table, or the model is made of steps, as trees are, and it gives labels only",
         keep="smallest",
         within_eps=False,
@@ -59,7 +59,7 @@ def feature_search(probe: Probe, *, queries: _Count = 1000, tries: _Count = 10) 
 
 @dataclass(frozen=True)
 class _Proposal:
-    """Points to ask at, (points, features), whose they are, whether they are worth a query, and who wants to know."""
+    """Points to query, (points, features), their rows, whether they are worth a query, and a callback for answers."""
 
     points: Tensor
     rows: Tensor
@@ -68,7 +68,7 @@ class _Proposal:
 
 
 class _Columns:
-    """What each feature may be, in one line whatever the shape of an input."""
+    """The allowed values of each feature, flattened whatever the shape of an input."""
 
     def __init__(self, probe: Probe) -> None:
         space, shape = probe.space, probe.x0.shape[1:]
@@ -84,7 +84,7 @@ class _Columns:
         self.free = several & ~line(space.immutable)
 
     def least(self, norm: Norm) -> float:
-        """The smallest change that there can be; in l1, 0 where a feature can move by as little as it likes."""
+        """The smallest possible change; in l1, 0 where a feature is continuous."""
         if norm == "l0" or not bool(self.free.any()):
             return 1.0
         unit = torch.where(self.category, 1.0, torch.where(self.whole, 1 / self.scale, 0.0))
@@ -108,10 +108,10 @@ class _Columns:
 
 
 class _Search:
-    """One entry per row of the shard: the smallest success found so far, and what is being done with it.
+    """One entry per row of the shard: its smallest success so far, and its current task.
 
-    All samples advance at once, each at its own task: a step asks one batch of what they propose. What a sample
-    proposes depends on itself alone.
+    All samples advance together, each at its own task: a step queries one batch of their proposals. A sample's proposal
+    depends on that sample alone.
     """
 
     def __init__(self, probe: Probe, queries: int, tries: int) -> None:
@@ -119,14 +119,14 @@ class _Search:
         self.least = self.columns.least(probe.norm)
         self.x0 = probe.x0.flatten(1)
         self.x, self.best = self.x0.clone(), self.x0.clone()
-        self.order = torch.zeros_like(self.x0, dtype=torch.int64)  # in which features are looked at
+        self.order = torch.zeros_like(self.x0, dtype=torch.int64)  # in which features are tried
         self.limit = probe.memory.n_forward + queries
         blank = torch.zeros_like(probe.memory.n_forward)
         self.task, self.rounds_left = blank.clone(), blank + queries
         self.offset, self.size, self.span, self.settled = (blank.clone() for _ in range(4))
-        self.found, self.moved, self.begun = blank.bool(), blank.bool(), blank.bool()
+        self.started, self.moved, self.begun = blank.bool(), blank.bool(), blank.bool()
         self.inner, self.finest = self.x0.new_zeros(len(blank)), self.x0.new_zeros(len(blank))
-        self.least_found = self.x0.new_full((len(blank),), torch.inf)
+        self.least_distance = self.x0.new_full((len(blank),), torch.inf)
 
     def start(self) -> None:
         """Find a success of few features for every row, the fewest first; rows that never succeed are given up."""
@@ -134,16 +134,16 @@ class _Search:
         sizes = [2**power for power in range(max(0, n_free - 1).bit_length())] + [n_free] * (n_free > 0)
         for _, size in product(range(int(self.rounds_left.max())), sizes):
             rows = self._going(self.probe.active())
-            rows = rows[~self.found[rows]]
+            rows = rows[~self.started[rows]]
             if not len(rows):
                 break
             for some in torch.split(rows, samples_at_once(self.probe, self.tries)):
                 points = self._random_values(some, size, n_free)
                 self._ask(_Proposal(*self._apart(points, some), partial(self._take_nearest, some, points)))
-        self.probe.no_start((~self.found).nonzero().squeeze(1))
+        self.probe.no_start((~self.started).nonzero().squeeze(1))
 
     def step(self) -> bool:
-        """Ask for every row what it needs next; false if there is no row left."""
+        """Query the next proposal of every row; False if no row is left."""
         rows = self._unfinished()
         if not len(rows):
             return False
@@ -154,14 +154,14 @@ class _Search:
         return True
 
     def _ask(self, *proposals: _Proposal) -> None:
-        """One batch for all proposals: whether each point that is wanted, and may still be asked, succeeds."""
+        """Query one batch for all proposals, without points that are unwanted or beyond the query limit."""
         points = torch.cat([part.points for part in proposals])
         rows = torch.cat([part.rows for part in proposals])
         wanted = torch.cat([part.wanted for part in proposals]).nonzero().squeeze(1)
         wanted = wanted[occurrence(rows[wanted]) < (self.limit - self.probe.memory.n_forward)[rows[wanted]]]
         met = torch.zeros_like(rows, dtype=torch.bool)
-        asked = points[wanted].view(-1, *self.probe.x0.shape[1:])
-        met[wanted] = self.probe.forward(asked, rows[wanted], gradient=False).met
+        queried = points[wanted].view(-1, *self.probe.x0.shape[1:])
+        met[wanted] = self.probe.forward(queried, rows[wanted], gradient=False).met
         for part, its in zip(proposals, torch.split(met, [len(part.rows) for part in proposals]), strict=True):
             part.learn(its)
 
@@ -169,9 +169,9 @@ class _Search:
         return rows[self.probe.memory.n_forward[rows] < self.limit[rows]]
 
     def _unfinished(self) -> Tensor:
-        """The rows that may still be asked, and whose change is not yet as small as can be."""
+        """The rows with queries left whose change can still shrink."""
         rows = self._going(self.probe.active())
-        done = (self.rounds_left[rows] == 0) | (self.least_found[rows] <= self.least * (1 + 1e-6))
+        done = (self.rounds_left[rows] == 0) | (self.least_distance[rows] <= self.least * (1 + 1e-6))
         return rows[~(done & (self.task[rows] == _SWAP))]
 
     def _distance(self, points: Tensor, rows: Tensor) -> Tensor:
@@ -179,14 +179,14 @@ class _Search:
         return self.probe.space.distance(points.view_as(x0), x0, self.probe.norm)
 
     def _apart(self, points: Tensor, rows: Tensor, below: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Points of several tries, whose they are, and whether they are worth a query: changed, but less than that."""
+        """Points of several tries, their rows, and whether to query them: changed, but by less than `below`."""
         each = rows.repeat_interleave(points.shape[1])
         flat = points.flatten(0, 1)
         distance = self._distance(flat, each)
         return flat, each, (distance > 0) & (distance < (torch.inf if below is None else below))
 
     def _take_nearest(self, rows: Tensor, points: Tensor, met: Tensor) -> None:
-        """Go on from the nearest success among several tries of each row, if there is one."""
+        """Continue from the nearest success among several tries of each row, if there is one."""
         met = met.view(points.shape[:2])
         distance = self._distance(points.flatten(0, 1), rows.repeat_interleave(points.shape[1])).view_as(met)
         nearest = distance.masked_fill(~met, torch.inf).argmin(1)
@@ -195,7 +195,7 @@ class _Search:
             return
         rows = rows[hit]
         self.x[rows] = points[hit, nearest[hit]]
-        self.found[rows] = True
+        self.started[rows] = True
         self._begin(_PUT_BACK, rows)
         self.moved[rows] = True
         self.size[rows] = ((self.x[rows] != self.x0[rows]).sum(1) // 2).clamp_min(1)
@@ -211,19 +211,19 @@ class _Search:
         self.finest[rows] = _FINEST * self._distance(self.x[rows], rows).to(self.finest.dtype)
 
     def settle(self, rows: Tensor) -> None:
-        """Remember what was found if it is the best so far, and go on from the best."""
-        better = self._distance(self.x[rows], rows) < self.least_found[rows]
+        """Keep the current success if it is the best so far, and continue from the best."""
+        better = self._distance(self.x[rows], rows) < self.least_distance[rows]
         new, old = rows[better], rows[~better]
-        self.best[new], self.least_found[new] = self.x[new], self._distance(self.x[new], new)
+        self.best[new], self.least_distance[new] = self.x[new], self._distance(self.x[new], new)
         self.x[old] = self.best[old]
 
     def _random_values(self, rows: Tensor, size: int, n_free: int) -> Tensor:
-        """The clean inputs with random values in so many features, other features in every try while there are some."""
+        """The clean inputs with random values in `size` features; different features in every try if possible."""
         n_features = self.x0.shape[1]
         lot = self.probe.noise.uniform(rows, (n_features,)).masked_fill(~self.columns.free, 2.0)
-        place = lot.argsort(dim=1, stable=True).argsort(dim=1)[:, None]
+        rank = lot.argsort(dim=1, stable=True).argsort(dim=1)[:, None]
         first = size * torch.arange(self.tries, device=rows.device)[:, None]
-        inside = ((place - first) % n_free < size) & self.columns.free
+        inside = ((rank - first) % n_free < size) & self.columns.free
         x0 = self.x0[rows][:, None]
         return torch.where(inside, self._drawn(rows, x0, x0.new_tensor(torch.inf)), x0)
 
@@ -239,14 +239,14 @@ class _Search:
         return self.columns.drawn(share, x0, reach)
 
     def _changed(self, rows: Tensor) -> Tensor:
-        """Which features have changed, in the order in which they are looked at."""
+        """Which features have changed, in the order in which they are tried."""
         return (self.x[rows] != self.x0[rows]).gather(1, self.order[rows])
 
     def _putting_back(self, rows: Tensor) -> _Proposal:
         """The next few of the changed features at their clean values."""
         changed = self._changed(rows)
-        place, first = changed.cumsum(1), self.offset[rows][:, None]
-        group = changed & (place > first) & (place <= first + self.size[rows][:, None])
+        rank, first = changed.cumsum(1), self.offset[rows][:, None]
+        group = changed & (rank > first) & (rank <= first + self.size[rows][:, None])
         back = torch.zeros_like(group).scatter(1, self.order[rows], group)
         points = torch.where(back, self.x0[rows], self.x[rows])
         return _Proposal(points, rows, changed.sum(1) > 1, partial(self._learn_put_back, rows, points))
@@ -265,9 +265,9 @@ class _Search:
         self.size[rows] = torch.minimum(size, torch.minimum(count - offset, count - 1)).clamp_min(1)
         self.offset[rows], self.settled[rows] = offset, settled
         self.moved[rows] |= met
-        self._go_on(rows[(settled >= count) | (count < 2)], _DRAW_IN if self.probe.norm == "l1" else _SWAP)
+        self._advance(rows[(settled >= count) | (count < 2)], _DRAW_IN if self.probe.norm == "l1" else _SWAP)
 
-    def _go_on(self, rows: Tensor, task: int) -> None:
+    def _advance(self, rows: Tensor, task: int) -> None:
         """The next task where something moved in this one, else swaps."""
         moved = self.moved[rows]
         for next_task, some in ((task, rows[moved]), (_SWAP, rows[~moved])):
@@ -304,12 +304,12 @@ class _Search:
         self.offset[rows] = torch.where(offset < count, offset, 0)
         self.begun[rows] = ~over
         self.moved[rows] |= met
-        self._go_on(rows[self.settled[rows] >= count], _PUT_BACK)
+        self._advance(rows[self.settled[rows] >= count], _PUT_BACK)
 
     def _swapping(self, rows: Tensor) -> _Proposal:
         """Some of the changed features, and random values in others, that together are a smaller change; or afar."""
         self.rounds_left[rows] -= 1
-        x, x0, least = self.x[rows][:, None], self.x0[rows][:, None], self.least_found[rows][:, None]
+        x, x0, least = self.x[rows][:, None], self.x0[rows][:, None], self.least_distance[rows][:, None]
         lots = self.probe.noise.uniform(rows, (2, self.tries, x.shape[-1]))
         chance = self.probe.noise.uniform(rows, (4, self.tries))
         afar = chance[:, 0] < _AFAR

@@ -13,7 +13,7 @@ from advrisk.parts.attacks.registry import attacks
         norms=("linf", "l2", "l1"),
         objective="ace",
         passes=lambda *_: (2, 1),
-        use_when="two passes must do for a first look; a model it breaks is very weak, one it does not may still be",
+        use_when="two passes must do for a first test; a model that it breaks is very weak, another may still be",
     ),
 )
 def fgsm(probe: Probe) -> None:

@@ -18,7 +18,7 @@ _LAST_STEP = 0.01  # of the first
     traits=AttackTraits(
         needs="gradients",
         norms=("linf", "l2", "l1", "l0"),
-        passes=lambda given, _: (given["steps"] + 2, given["steps"]),
+        passes=lambda settings, _: (settings["steps"] + 2, settings["steps"]),
         use_when="the smallest perturbation is wanted, or the fewest changed features (l0)",
         keep="smallest",
         within_eps=False,
@@ -29,8 +29,8 @@ _LAST_STEP = 0.01  # of the first
 def fmn(probe: Probe, *, steps: Annotated[int, Ge(1)] = 100, step_size: Annotated[float, Gt(0)] = 1.0) -> None:
     """Fast minimum-norm attack (Pintor et al. 2021, arXiv:2102.12827).
 
-    Steps along the slope of the margin, of length `step_size` in l2 at first and a hundredth of it at last, each put
-    back into the ball and the bounds. The ball shrinks by 5 % at first and 0.01 % at last.
+    Steps along the slope of the margin, of length `step_size` in l2 at first and a hundredth of it at last, each
+    projected into the ball and the bounds. The ball shrinks by 5 % at first and 0.01 % at last.
     """
     rows, nearest = probe.active(), Nearest(probe)
     schedule = Schedule(_GIVE, (step_size, _LAST_STEP * step_size), of_ball=False)

@@ -29,7 +29,7 @@ Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 _NORMS: dict[float, Norm] = {0: "l0", 1: "l1", 2: "l2", float("inf"): "linf"}
 
-# What an attack needs of a model is not stated by Foolbox: gradients, but for these.
+# Foolbox does not state what an attack needs of a model: gradients, except for these.
 _FROM_SCORES = {"GenAttack"}
 _FROM_LABELS = {
     "BaseAdditiveNoiseAttack",
@@ -56,7 +56,7 @@ _UNTARGETED = {
     "VirtualAdversarialAttack",
 }
 _TARGETED = {"GenAttack"}
-_UNFED = {"BinarizationRefinementAttack": "points to begin from", "DatasetAttack": "data that are fed to it"}
+_UNFED = {"BinarizationRefinementAttack": "points to begin from", "DatasetAttack": "a data set"}
 
 
 def register(
@@ -64,14 +64,14 @@ def register(
 ) -> Callable[[Factory], Factory]:
     """Register a function that makes a Foolbox attack, so that a study can name it.
 
-    Its keyword-only arguments are what a study may set. `needs` is what the attack needs of a model: gradients, unless
-    Foolbox's own attack is known to need less.
+    A study can set its keyword-only arguments. `needs` is what the attack needs of a model: by default gradients, or
+    less for those attacks of Foolbox that need less.
     """
 
     def add(make: Factory) -> Factory:
         def resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
-            found = _resolved(made(name, lambda: make(**params)), params, norm, eps)
-            return found if needs is None else replace(found, needs=needs)
+            resolved = _resolved(made(name, lambda: make(**params)), params, norm, eps)
+            return resolved if needs is None else replace(resolved, needs=needs)
 
         @functools.wraps(make)
         def attack(probe: Probe, **params: Any) -> None:
@@ -93,7 +93,7 @@ def _resolve(params: Mapping[str, Any], norm: Norm | None, eps: float | None) ->
     "foolbox",
     traits=borrowed_traits(
         *("linf", "l2", "l1", "l0"),
-        use_when="you want an attack that only Foolbox has, or rows to hold against a result of Foolbox's",
+        use_when="you want an attack that only Foolbox has, or to compare with a result of Foolbox",
         resolve=_resolve,
     ),
 )
@@ -105,7 +105,7 @@ def foolbox(
     `settings` are the arguments of that class; lengths among them are shares of the range that inputs have, as Foolbox
     is shown inputs from 0 to 1. The arm's norm must be the class's own, or becomes its `distance` or
     `constraint`. An attack at a fixed size gets eps. One that looks for the smallest perturbation does not stop at eps,
-    and what it finds beyond does not count. The installed version is recorded; give `version` to insist on one.
+    and successes beyond eps do not count. The installed version is recorded; give `version` to insist on one.
     """
     attack = _named(method, settings, probe.norm)
     installed_version("foolbox", version)
@@ -123,7 +123,7 @@ def _named(name: str, settings: Mapping[str, Any] | None, norm: Norm | None) -> 
 
 
 def _resolved(attack: Any, params: Mapping[str, Any], norm: Norm | None, eps: float | None) -> Resolved:
-    """Check an attack against an arm, and say what it needs."""
+    """Check an attack against an arm; return what it needs."""
     name = type(attack).__name__
     check_norm(name, _norm_of(attack), norm)
     if _is_limited(attack) and eps is None:
@@ -144,8 +144,8 @@ def _run(probe: Probe, attack: Any) -> None:
 
     def points(units: Tensor, goal: Goal) -> Tensor:
         shares = ((units - low) / span).clamp(0, 1)  # some attacks take every input to lie in [0, 1]
-        _, found, _ = attack(model, shares, _criterion(goal), epsilons=eps)
-        return torch.where(found == shares, units, found * span + low)
+        _, clipped, _ = attack(model, shares, _criterion(goal), epsilons=eps)
+        return torch.where(clipped == shares, units, clipped * span + low)
 
     attack_with(probe, counted, points, within_eps=limited)
 
@@ -171,5 +171,5 @@ def _norm_of(attack: Any) -> Norm | None:
     """The norm that an attack states, if it does."""
     try:
         return _NORMS.get(attack.distance.p)
-    except (AttributeError, ValueError):  # Foolbox's way to say that it has no distance, or has not been told
+    except (AttributeError, ValueError):  # the attack has no distance, or none is set yet
         return None

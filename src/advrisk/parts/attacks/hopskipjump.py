@@ -21,10 +21,10 @@ _POWER = {"l2": 1.5, "linf": 2.0}  # the boundary is searched to gamma / d^power
 _Count = Annotated[int, Ge(1)]
 
 
-def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
-    steps, sizes = given["steps"], (given["initial_evaluations"], given["max_evaluations"])
+def _passes(settings: Mapping[str, Any], _: int) -> tuple[int, int]:
+    steps, sizes = settings["steps"], (settings["initial_evaluations"], settings["max_evaluations"])
     directions = sum(_evaluations(step, *sizes) for step in range(1, steps + 1))
-    return given["starts"] + _FINEST + directions + steps * (_HALVINGS + _FINEST) + 1, 0
+    return settings["starts"] + _FINEST + directions + steps * (_HALVINGS + _FINEST) + 1, 0
 
 
 @attacks.register(
@@ -33,7 +33,7 @@ def _passes(given: Mapping[str, Any], _: int) -> tuple[int, int]:
         needs="labels",
         norms=("l2", "linf"),
         passes=_passes,
-        use_when="you ask how near a success is, and the model says its class and nothing else",
+        use_when="you ask how near a success is, and the model returns nothing but its class",
         keep="smallest",
         within_eps=False,
         needs_eps=False,
@@ -55,7 +55,7 @@ def hopskipjump(
 
     A random input that succeeds is drawn to the boundary by bisection: in l2 on the line to the clean input, in linf by
     clipping to a smaller box around it. At step t, min(initial_evaluations · √t, max_evaluations) points x + δu around
-    it, δ = gamma · ‖x − x0‖ / d, tell which way is up: Σ (φ − mean φ) · u, where φ is 1 at a success and else 0, and u
+    it, δ = gamma · ‖x − x0‖ / d, estimate the gradient: Σ (φ − mean φ) · u, where φ is 1 at a success and else 0, and u
     does not lead beyond a bound. A step of length ‖x − x0‖ / √t that way is halved until it succeeds; then follows the
     next bisection, to a share gamma / d^1.5 (linf: gamma / d²) of the distance. A sample is given up if none of
     `starts` random inputs succeeds.
@@ -82,18 +82,18 @@ def _evaluations(step: int, initial: int, most: int) -> int:
 
 
 def _start(probe: Probe, starts: int) -> tuple[Tensor, Tensor]:
-    """The rows for which a random input succeeds, and these inputs; the others are given up."""
-    x, found = probe.x0.clone(), torch.zeros(len(probe.x0), dtype=torch.bool, device=probe.x0.device)
-    for place in range(starts):
+    """The rows for which a random input succeeds, and these inputs; the attack gives up the others."""
+    x, started = probe.x0.clone(), torch.zeros(len(probe.x0), dtype=torch.bool, device=probe.x0.device)
+    for start in range(starts):
         rows = probe.active()
-        rows = rows[~found[rows]]
+        rows = rows[~started[rows]]
         if not len(rows):
             break
-        tried = random_inputs(probe, rows, corners=place % 2 == 1)
+        tried = random_inputs(probe, rows, corners=start % 2 == 1)
         hit = _met(probe, tried, rows)
-        x[rows[hit]], found[rows[hit]] = tried[hit], True
-    probe.no_start((~found).nonzero().squeeze(1))
-    rows = found.nonzero().squeeze(1)
+        x[rows[hit]], started[rows[hit]] = tried[hit], True
+    probe.no_start((~started).nonzero().squeeze(1))
+    rows = started.nonzero().squeeze(1)
     return rows, x[rows]
 
 
@@ -116,7 +116,7 @@ def _to_boundary(probe: Probe, x: Tensor, rows: Tensor, bisections: int) -> Tens
 
 
 def _slopes(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, evaluations: int) -> Tensor:
-    """Which way is up from each point, in units of the scale, by the labels of points around it."""
+    """The estimated gradient at each point, in units of the scale, by the labels of points around it."""
     batches = math.ceil(evaluations / _AT_ONCE)
     n_parts = math.ceil(len(rows) / samples_at_once(probe, math.ceil(evaluations / batches)))
     parts = zip(*(torch.tensor_split(part, n_parts) for part in (x, rows, delta)), strict=True)
@@ -131,8 +131,8 @@ def _slope(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, *, evaluations:
     down, up = _open_ways(probe, x)
     n_met, all_sum, met_sum = x.new_zeros(n), x.new_zeros(n, d), x.new_zeros(n, d)
     batches = math.ceil(evaluations / _AT_ONCE)
-    for place in range(batches):  # of nearly equal size
-        k = (evaluations + place) // batches
+    for batch in range(batches):  # of nearly equal size
+        k = (evaluations + batch) // batches
         each = rows.repeat_interleave(k)
         way = probe.noise.bell(each, shape).view(n, k, *shape).clamp_(down, up)
         around = probe.space.project((way * unit[:, None]).add_(x[:, None]), x0[:, None])
@@ -140,20 +140,22 @@ def _slope(probe: Probe, x: Tensor, rows: Tensor, delta: Tensor, *, evaluations:
         sums = torch.bmm(torch.cat([met, torch.ones_like(met)], 1), way.flatten(2))
         met_sum, all_sum, n_met = met_sum + sums[:, 0], all_sum + sums[:, 1], n_met + met.sum((1, 2))
     n_met, met_sum, all_sum = n_met.double()[:, None], met_sum.double(), all_sum.double()
-    alike = (n_met == 0) | (n_met == evaluations)  # all say the same: nothing to compare with
-    slope = torch.where(alike, 2 * met_sum - all_sum, evaluations * met_sum - n_met * all_sum).view_as(x).to(x.dtype)
+    unanimous = (n_met == 0) | (n_met == evaluations)  # all labels agree: nothing to compare with
+    slope = (
+        torch.where(unanimous, 2 * met_sum - all_sum, evaluations * met_sum - n_met * all_sum).view_as(x).to(x.dtype)
+    )
     return slope if probe.space.immutable is None else slope.masked_fill(probe.space.immutable, 0.0)
 
 
 def _open_ways(probe: Probe, x: Tensor) -> tuple[Tensor, Tensor]:
-    """How far directions may go down and up: not beyond a bound at which a feature stands."""
+    """The range of each feature's direction, down and up: not beyond a bound that the feature has reached."""
     down = torch.where(x <= probe.space.low, 0.0, -torch.inf)
     up = torch.where(x >= probe.space.high, 0.0, torch.inf)
     return down[:, None], up[:, None]
 
 
 def _step(probe: Probe, x: Tensor, rows: Tensor, direction: Tensor, length: Tensor) -> Tensor:
-    """The success at the end of the first of ever shorter steps that has one; x where none has."""
+    """The success at the end of the first of ever shorter steps that succeeds; x where none does."""
     x, trying = x.clone(), torch.arange(len(rows), device=rows.device)
     for _ in range(_HALVINGS):
         if not len(trying):

@@ -16,19 +16,19 @@ from advrisk.parts.attacks.slide import slide
 
 _LEAD_STEPS, _LEAD = 5, Schedule(give=(0.3, 0.1), stride=(0.5, 0.1))
 _IN_L2 = Schedule(give=(0.4, 0.01), stride=(1.0, 0.05))
-_RESCUES = 4  # random inputs that a sample without a success is compared with
+_RESCUES = 4  # random inputs to try for a sample without a success
 _TRIES_INWARDS, _STEPS_AFTER_RESCUE = 5, 10
 _STEPS_BESIDE = _LEAD_STEPS + _STEPS_AFTER_RESCUE
 _LAST_TRIES = 3
 
 
-def _passes(given: Mapping[str, Any], classes: int) -> tuple[int, int]:
-    steps, restarts = given["steps"], given["restarts"]
+def _passes(settings: Mapping[str, Any], classes: int) -> tuple[int, int]:
+    steps, restarts = settings["steps"], settings["restarts"]
     beside = 5 + _RESCUES + _TRIES_INWARDS + _LAST_TRIES  # forward passes without a slope
-    again = 3 + _LAST_TRIES  # and those of a restart
+    per_restart = 3 + _LAST_TRIES  # and those of a restart
     return (
-        steps + _STEPS_BESIDE + beside + restarts * (steps + _LEAD_STEPS + again),
-        steps + _STEPS_BESIDE + n_others(given["candidates"], classes) + restarts * (steps + _LEAD_STEPS),
+        steps + _STEPS_BESIDE + beside + restarts * (steps + _LEAD_STEPS + per_restart),
+        steps + _STEPS_BESIDE + n_others(settings["candidates"], classes) + restarts * (steps + _LEAD_STEPS),
     )
 
 
@@ -56,14 +56,14 @@ def minimum_norm(
     """Our own schedule for minimal distances.
 
     DeepFool's first step goes just beyond the nearest of the linearised boundaries to some classes, by the shortest
-    way in linf. In l2 and l1, a few steps look for a near success in linf first: on the models it was tuned on, what
-    followed ended nearer. From there, `steps` steps. In linf and l2 they climb the margin within a ball around the
-    clean input that shrinks below each success and grows without one; in l1 they solve the linearised problem within a
-    box (`slide`). A sample that the steps in linf did not break is compared with random inputs; what succeeds is drawn
-    inwards and refined alike. At last, a search on the straight line to the clean input.
+    way in linf. In l2 and l1, a few steps search for a near success in linf first: on the tuning models, the result was
+    nearer. Then follow `steps` steps. In linf and l2 they climb the margin within a ball around the clean input that
+    shrinks below each success and grows without one; in l1 they solve the linearised problem within a box (`slide`).
+    Samples without a success try random inputs; successes among these are drawn inwards and refined in the same way. At
+    last comes a search on the straight line to the clean input.
 
-    `restarts` takes these steps again from a random point, as far in linf as the nearest success; in l1, every other
-    time from the nearest success itself. The nearest of all counts: with more restarts nothing is lost.
+    `restarts` repeats these steps from a random point, as far in linf as the nearest success; in l1, every other time
+    from the nearest success itself. The nearest of all counts: more restarts never do worse.
     """
     rows = probe.active()
     if not len(rows):
@@ -79,14 +79,14 @@ def minimum_norm(
         _try_random_inputs(probe, nearest)
         _refine(probe, nearest, x, rows, steps)
     nearest.close_in(_LAST_TRIES)
-    for place in range(restarts):
-        _restart(probe, nearest, steps, from_nearest=probe.norm == "l1" and place % 2 == 0)
+    for restart in range(restarts):
+        _restart(probe, nearest, steps, from_nearest=probe.norm == "l1" and restart % 2 == 0)
     if restarts:
-        nearest.close_in(0)  # where the last point counts, that is the nearest of all
+        nearest.close_in(0)  # where the last point counts, it is the nearest of all
 
 
 def _lead(probe: Probe, x: Tensor, rows: Tensor) -> Nearest:
-    """What a few steps in linf find from x."""
+    """The nearest successes of a few steps in linf from x."""
     nearest = Nearest(probe, "linf")
     shrink(probe, nearest, x, rows, _LEAD_STEPS, _LEAD)
     return nearest.measured_in(probe.norm)
@@ -102,19 +102,19 @@ def _refine(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int)
 
 
 def _restart(probe: Probe, nearest: Nearest, steps: int, *, from_nearest: bool) -> None:
-    """Search once more, with a ball of its own; what is nearer than the nearest so far replaces it."""
+    """Search once more, with a new ball; nearer successes replace those so far."""
     rows = probe.active()
     if not len(rows):
         return
     x = nearest.point[rows] if from_nearest else _point_as_far(probe, nearest, rows)
-    found = Nearest(probe) if from_nearest or probe.norm == "linf" else _lead(probe, x, rows)
-    _refine(probe, found, x, rows, steps)
-    found.close_in(_LAST_TRIES)
-    nearest.take(found)
+    again = Nearest(probe) if from_nearest or probe.norm == "linf" else _lead(probe, x, rows)
+    _refine(probe, again, x, rows, steps)
+    again.close_in(_LAST_TRIES)
+    nearest.take(again)
 
 
 def _point_as_far(probe: Probe, nearest: Nearest, rows: Tensor) -> Tensor:
-    """Points drawn from the linf ball that the nearest success lies on; from the whole box where there is none."""
+    """Points drawn from the linf ball through the nearest success; from the whole box without a success."""
     x0, space = probe.x0[rows], probe.space
     reach = space.distance(nearest.point[rows], x0, "linf")
     jump = per_row(reach, x0) * random_in_ball(probe.noise, rows, tuple(x0.shape[1:]), "linf", 1.0)
@@ -123,13 +123,13 @@ def _point_as_far(probe: Probe, nearest: Nearest, rows: Tensor) -> Tensor:
 
 
 def _try_random_inputs(probe: Probe, nearest: Nearest) -> Tensor:
-    """Where slopes lead nowhere, a random input may still succeed; the rows for which one did, drawn inwards."""
+    """Try random inputs for rows without a success, draw successes inwards, and return their rows."""
     lost = _without_success(probe, nearest)
-    for place in range(_RESCUES):
+    for rescue in range(_RESCUES):
         rows = _without_success(probe, nearest)
         if not len(rows):
             break
-        x = random_inputs(probe, rows, corners=place % 2 == 1)
+        x = random_inputs(probe, rows, corners=rescue % 2 == 1)
         nearest.note(x, rows, probe.forward(x, rows, gradient=False))
     rows = lost[probe.is_active(lost) & nearest.distance[lost].isfinite()]
     nearest.close_in(_TRIES_INWARDS, rows)

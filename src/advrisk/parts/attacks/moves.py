@@ -1,4 +1,4 @@
-"""What several attacks do alike: starting somewhere, following the active set, choosing classes."""
+"""Steps that several attacks share: starting points, the active set, the choice of classes."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ _FEATURES_AT_ONCE = 2**20
 
 
 def positions(left: Tensor, rows: Tensor) -> Tensor:
-    """Where the rows that are left stand among the rows there were (both ascending)."""
+    """The indices of the remaining rows among all rows (both ascending)."""
     return torch.searchsorted(rows, left)
 
 
@@ -36,7 +36,7 @@ def random_inputs(probe: Probe, rows: Tensor, *, corners: bool) -> Tensor:
 
 
 def samples_at_once(probe: Probe, points: int) -> int:
-    """How many samples share a batch in which each has so many points.
+    """The number of samples in a batch of `points` points each.
 
     A batch is no larger than the shard, or than a million features, where small batches would be slow.
     """
@@ -56,13 +56,13 @@ def per_row(values: Tensor, like: Tensor) -> Tensor:
 
 
 def chosen(mask: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    """Rows of the one where marked, else of the other: whole rows are copied faster than torch.where looks at each."""
+    """Rows of `yes` where marked, else of `no`: copying whole rows is faster than torch.where."""
     marked = mask.nonzero().squeeze(1)
     return yes if len(marked) == len(mask) else no.index_copy(0, marked, yes[marked])
 
 
 def other_classes(probe: Probe, rows: Tensor, scores: Tensor, count: Candidates) -> Tensor:
-    """The classes a sample might become, best first: its target, or the best but its reference."""
+    """The classes a sample might become, best first: its target, or the best ones without its reference."""
     goal = probe.goal.of(rows)
     if goal.target is not None:
         return goal.target[:, None]
@@ -74,9 +74,9 @@ def other_classes(probe: Probe, rows: Tensor, scores: Tensor, count: Candidates)
 def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches for an attack that goes towards one class at a time: rows, and a class for each.
 
-    First the likeliest class of every sample; then the others of what that left, all at once, as few samples make slow
-    batches. No batch is larger than the shard, unless that is a single
-    sample's. Takes one forward pass at the clean inputs.
+    First the likeliest class of every sample; then all other classes of the unbroken samples together, as few samples
+    make slow batches. No batch is larger than the shard, unless it is a single sample's. Takes one forward pass at the
+    clean inputs.
     """
     rows = probe.active()
     if not len(rows):
@@ -94,7 +94,7 @@ def towards_classes(probe: Probe, count: int) -> Iterator[tuple[Tensor, Tensor]]
 
 
 def n_others(count: Candidates, classes: int) -> int:
-    """How many classes `other_classes` gives at most."""
+    """The most classes that `other_classes` returns."""
     return classes - 1 if count == "all" else min(count, classes - 1)
 
 
@@ -105,8 +105,8 @@ def rectangles(drawn: Tensor, height: int, width: int) -> Tensor:
 
 
 def _run(drawn: Tensor, length: int) -> Tensor:
-    """Which places lie in a random run, whose logarithm is uniform: from one place to all of them."""
+    """A mask of a random run of indices; the logarithm of its length is uniform, from one index to all of them."""
     size = ((length + 1) ** drawn[..., :1].double()).floor().clamp_max(length)
     first = (drawn[..., 1:].double() * (length - size + 1)).floor()
-    place = torch.arange(length, device=drawn.device)
-    return (place >= first) & (place < first + size)
+    index = torch.arange(length, device=drawn.device)
+    return (index >= first) & (index < first + size)

@@ -22,7 +22,7 @@ _PAIRS_AT_ONCE = 16  # of points of one sample in a batch
         needs="scores",
         norms=("linf", "l2"),
         objective="margin",
-        passes=lambda given, _: (given["steps"] * (given["samples"] + 1), 0),
+        passes=lambda settings, _: (settings["steps"] * (settings["samples"] + 1), 0),
         use_when="a model gives scores but no gradients, and its inputs are not images",
         within_eps=False,
         random=True,
@@ -74,14 +74,14 @@ def estimated(
     """The estimated slopes of several values of a pass at each point, from the same points around it."""
     size = samples_at_once(probe, 2 * _PAIRS_AT_ONCE)
     parts = zip(torch.split(x, size), torch.split(rows, size), strict=True)
-    found = [_estimated(probe, *part, pairs, sigma, values) for part in parts]
-    return [torch.cat(column) for column in zip(*found, strict=True)]
+    slopes = [_estimated(probe, *part, pairs, sigma, values) for part in parts]
+    return [torch.cat(column) for column in zip(*slopes, strict=True)]
 
 
 def _estimated(
     probe: Probe, x: Tensor, rows: Tensor, pairs: int, sigma: float, values: Sequence[Callable[[Pass], Tensor]]
 ) -> list[Tensor]:
-    """Pairs are added up one by one, in float64: batch mates do not matter."""
+    """The same for one batch. Pairs are added one by one, in float64: batch mates do not matter."""
     n, shape = len(rows), tuple(x.shape[1:])
     totals = [torch.zeros_like(x, dtype=torch.float64) for _ in values]
     for done in range(0, pairs, _PAIRS_AT_ONCE):
@@ -93,10 +93,10 @@ def _estimated(
         around = probe.space.project(around, probe.x0[each])
         answered = probe.forward(around, each, gradient=False)
         for total, value in zip(totals, values, strict=True):
-            seen = value(answered).view(n, 2, k)
-            gain = (seen[:, 0] - seen[:, 1]) / (2 * sigma)
-            for place in range(k):
-                total += gain[:, place].view(-1, *[1] * len(shape)) * way[:, place].double()
-    still = probe.space.immutable
-    found = [(total / pairs).to(x.dtype) for total in totals]
-    return found if still is None else [slope.masked_fill(still, 0.0) for slope in found]
+            around_values = value(answered).view(n, 2, k)
+            gain = (around_values[:, 0] - around_values[:, 1]) / (2 * sigma)
+            for pair in range(k):
+                total += gain[:, pair].view(-1, *[1] * len(shape)) * way[:, pair].double()
+    immutable = probe.space.immutable
+    slopes = [(total / pairs).to(x.dtype) for total in totals]
+    return slopes if immutable is None else [slope.masked_fill(immutable, 0.0) for slope in slopes]

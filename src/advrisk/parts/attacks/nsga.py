@@ -1,7 +1,7 @@
 """NSGA-II (Deb et al. 2002): the search for good compromises between costs, for many samples at once.
 
 Costs are (samples, candidates, costs) and smaller is better. Every sample has a population of its own, and nothing here
-lets one sample's depend on another's. What a candidate is and how it changes is the attack's business.
+makes one population depend on another. The attack defines candidates and how they change.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,29 +21,29 @@ Genes = tuple[Tensor, ...]  # (samples, candidates, …) each
 Build = Callable[[Genes, Tensor], Tensor]
 
 
-def most_queries(given: Mapping[str, Any], _: int) -> tuple[int, int]:
+def most_queries(settings: Mapping[str, Any], _: int) -> tuple[int, int]:
     """The passes of a search: the first population, the children of every generation, and the best once more."""
-    return given["population"] * (given["generations"] + 1) + 1, 0
+    return settings["population"] * (settings["generations"] + 1) + 1, 0
 
 
 def fronts(costs: Tensor) -> Tensor:
-    """The front of each candidate: 0 if nobody dominates it, 1 if only those of front 0 do, and so on.
+    """The front of each candidate: 0 if none dominates it, 1 if only those of front 0 do, and so on.
 
     A candidate dominates another if it is nowhere worse and somewhere better.
     """
     mine, theirs = costs[:, :, None], costs[:, None]
     dominated = (theirs <= mine).all(3) & (theirs < mine).any(3)
     front = torch.full_like(costs[..., 0], -1, dtype=torch.int64)
-    place = 0
+    index = 0
     while bool((front < 0).any()):
         left = front < 0
-        front[left & ~(dominated & left[:, None]).any(2)] = place
-        place += 1
+        front[left & ~(dominated & left[:, None]).any(2)] = index
+        index += 1
     return front
 
 
 def crowding(costs: Tensor, front: Tensor) -> Tensor:
-    """How far the neighbours within its front are from each candidate: Σ over costs of (next − previous) / range.
+    """The distance between a candidate's neighbours within its front: Σ over costs of (next − previous) / range.
 
     Infinite for the first and the last of a front in any cost.
     """
@@ -71,7 +71,7 @@ def _range_of(value: Tensor, group: Tensor) -> Tensor:
 
 
 def best_first(costs: Tensor) -> Tensor:
-    """The places of the candidates by their front, then the least crowded first; (samples, candidates)."""
+    """The indices of the candidates by their front, then the least crowded first; (samples, candidates)."""
     front = fronts(costs)
     order = crowding(costs, front).argsort(dim=1, descending=True, stable=True)
     return order.gather(1, front.gather(1, order).argsort(dim=1, stable=True))
@@ -91,11 +91,11 @@ def evolve(
     build: Build,
     vary: Callable[[Genes, Genes, Tensor], Genes],
 ) -> None:
-    """Let the populations of these samples evolve towards success and a small change.
+    """Evolve the populations of these samples towards success and a small change.
 
     `build(genes, rows)` makes inputs of genes, with the row number of each. `vary(mothers, fathers, rows)` makes the
-    genes of as many children. Parents win tournaments of two by front and crowding, but every other mother is what is
-    nearest to the goal; of parents and children the better half goes on.
+    genes of as many children. Parents win tournaments of two by front and crowding, but every other mother is the
+    candidate nearest to the goal; the better half of parents and children survives.
     """
     costs = _costs(probe, genes, rows, build)
     n = costs.shape[1]
@@ -112,29 +112,29 @@ def evolve(
         children = vary(mothers, fathers, rows)
         costs = torch.cat([costs, _costs(probe, children, rows, build)], 1)
         genes = tuple(torch.cat(both, 1) for both in zip(genes, children, strict=True))
-    if probe.task.keep == "last":  # the last child is not what the search found
+    if probe.task.keep == "last":  # the last child is not the best candidate
         _ask_best(probe, genes, costs, rows, build)
 
 
 def _ask_best(probe: Probe, genes: Genes, costs: Tensor, rows: Tensor, build: Build) -> None:
-    """Once more at what is nearest to the goal of each sample."""
+    """Query the candidate nearest to the goal of each sample once more."""
     probe.forward(build(tuple(_taken(gene, _nearest(costs)) for gene in genes), rows), rows, gradient=False)
 
 
 def _nearest(costs: Tensor) -> Tensor:
-    """The place of the smallest success of each sample, or of what lacks least; (samples, 1)."""
+    """The index of the smallest success of each sample, or of the candidate nearest to one; (samples, 1)."""
     order = costs[..., 1].argsort(dim=1, stable=True)
     return order.gather(1, costs[..., 0].gather(1, order).argsort(dim=1, stable=True)[:, :1])
 
 
 def _costs(probe: Probe, genes: Genes, rows: Tensor, build: Build) -> Tensor:
-    """What each candidate lacks to succeed, and its size.
+    """The distance of each candidate from success, and its size.
 
-    The lead that a success has over the other classes counts only if the strongest is wanted.
+    The lead of a success over the other classes counts only if the strongest is wanted.
     """
     n = genes[0].shape[1]
     at_once = max(1, max(len(probe.x0), _AT_ONCE) // n)
-    found = []
+    costs = []
     for some in torch.split(torch.arange(len(rows), device=rows.device), at_once):
         repeated = rows[some].repeat_interleave(n)
         x = build(tuple(gene[some] for gene in genes), repeated)
@@ -143,11 +143,11 @@ def _costs(probe: Probe, genes: Genes, rows: Tensor, build: Build) -> Tensor:
         if probe.task.keep != "strongest":
             lack = torch.where(passed.met, 0.0, lack.clamp_min(_TINY))
         size = probe.space.distance(x, probe.x0[repeated], probe.norm)
-        found.append(torch.stack([lack, size.double()], 1).view(-1, n, 2))
-    return torch.cat(found)
+        costs.append(torch.stack([lack, size.double()], 1).view(-1, n, 2))
+    return torch.cat(costs)
 
 
-def _taken(values: Tensor, places: Tensor) -> Tensor:
-    """The candidates at these places of each sample."""
-    index = places.view(*places.shape, *[1] * (values.dim() - 2))
-    return values.gather(1, index.expand(*places.shape, *values.shape[2:]))
+def _taken(values: Tensor, indices: Tensor) -> Tensor:
+    """The candidates with these indices of each sample."""
+    expanded = indices.view(*indices.shape, *[1] * (values.dim() - 2))
+    return values.gather(1, expanded.expand(*indices.shape, *values.shape[2:]))

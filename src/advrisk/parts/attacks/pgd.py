@@ -17,10 +17,17 @@ from advrisk.parts.attacks.registry import attacks
         needs="gradients",
         norms=("linf", "l2", "l1"),
         objective="ace",
-        passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
+        passes=lambda settings, _: (
+            settings["restarts"] * (settings["steps"] + 1),
+            settings["restarts"] * settings["steps"],
+        ),
         use_when="you want the standard attack with gradients at a fixed eps; more steps and restarts make it stronger",
         random=True,
-        box={"step_size": Box(0.01, 2.0, of_eps=True, usual=lambda given, eps: step_length(eps, given["steps"], None))},
+        box={
+            "step_size": Box(
+                0.01, 2.0, of_eps=True, usual=lambda settings, eps: step_length(eps, settings["steps"], None)
+            )
+        },
     ),
 )
 def pgd(
@@ -44,7 +51,7 @@ def pgd(
 
 
 def step_length(eps: float, steps: int, step_size: float | None) -> float:
-    """The given length, or one that is long enough to cross the ball and not so short that steps are wasted."""
+    """`step_size`, or a default that is long enough to cross the ball and not so short that steps are wasted."""
     return max(2.5 * eps / steps, eps / 10) if step_size is None else step_size
 
 

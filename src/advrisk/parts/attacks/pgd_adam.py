@@ -21,10 +21,17 @@ from advrisk.parts.attacks.registry import attacks
         needs="gradients",
         norms=("linf", "l2"),
         objective="ace",
-        passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
+        passes=lambda settings, _: (
+            settings["restarts"] * (settings["steps"] + 1),
+            settings["restarts"] * settings["steps"],
+        ),
         use_when="slopes differ much between features, or are noisy: Adam evens them out",
         random=True,
-        box={"step_size": Box(0.01, 2.0, of_eps=True, usual=lambda given, eps: step_length(eps, given["steps"], None))},
+        box={
+            "step_size": Box(
+                0.01, 2.0, of_eps=True, usual=lambda settings, eps: step_length(eps, settings["steps"], None)
+            )
+        },
     ),
 )
 def pgd_adam(
@@ -59,7 +66,7 @@ def pgd_adam(
 
 
 def _direction(probe: Probe, adam: Adam, slope: Tensor) -> Tensor:
-    """Adam's direction for a slope of length one: how steep the objective is does not matter to it."""
+    """Adam's direction for a slope of length one, so that the scale of the objective does not matter."""
     largest = slope.flatten(1).abs().amax(1)
     direction = adam.direction(slope / per_row(largest.clamp_min(torch.finfo(slope.dtype).tiny), slope))
     if probe.norm == "linf":

@@ -36,13 +36,13 @@ def pixel(
 ) -> None:
     """Few-pixel attack (Su et al. 2019, arXiv:1710.08864; Kotyan & Vargas 2022, arXiv:1906.06026) by NSGA-II.
 
-    Candidates are weighed by what they lack to succeed and by how many features they change. At the start they have
+    A candidate's costs are its distance from success and its number of changed features. At the start candidates have
     1, …, as many random pixels as eps allows. A child is its mother with a rectangle of its father's; then it loses one
-    of its changed pixels, gets a new one, or both. Every other new one lies at or beside one that has changed. A pixel
-    is all channels at a place, or a feature of what is no image. `eps` limits changed features, as l0 counts them;
-    `pixels` limits changed pixels, however many channels they have.
+    of its changed pixels, gets a new one, or both. Every other new one lies at or beside a changed one. A pixel is all
+    channels at one position, or one feature of an input that is no image. `eps` limits changed features, as l0 counts
+    them; `pixels` limits changed pixels, however many channels they have.
     """
-    most = _n_places(probe) if pixels is None else pixels
+    most = _n_pixels(probe) if pixels is None else pixels
     for rows in groups(probe, population):
         evolve(
             probe,
@@ -54,15 +54,15 @@ def pixel(
         )
 
 
-def _n_places(probe: Probe) -> int:
-    """How many pixels an input has."""
+def _n_pixels(probe: Probe) -> int:
+    """The number of pixels of an input."""
     _, height, width = layout_of(probe)
     return height * width
 
 
 def _some_pixels(probe: Probe, rows: Tensor, population: int, pixels: int) -> Genes:
     """The clean inputs with random pixels: 1 for the first candidate, as many as may change for the last."""
-    free, (channels, height, width) = _free_places(probe), layout_of(probe)
+    free, (channels, height, width) = _free_pixels(probe), layout_of(probe)
     features = len(free) * channels if probe.task.eps is None else min(len(free) * channels, probe.eps)
     spread = torch.linspace(0, 1, population, dtype=torch.float64, device=free.device)
     count = (min(max(1, int(features) // channels), pixels) ** spread).round()
@@ -82,17 +82,17 @@ def _exchange(probe: Probe, pixels: int, mothers: Genes, fathers: Genes, rows: T
     changed = (x != clean).any(2).flatten(2)
     loses = drawn[..., 4] < 2 / 3
     gains = (drawn[..., 4] > 1 / 3) | (changed.sum(2) < 2)  # some pixel must differ
-    lost, gained = _one_of(changed, drawn[..., 5]), _new_places(probe, changed, drawn[..., 6:])
+    lost, gained = _one_of(changed, drawn[..., 5]), _new_pixels(probe, changed, drawn[..., 6:])
     value = _random_values(probe, rows, (n, channels, 1, 1))
-    for place, wanted, new in ((lost, loses, clean), (gained, gains, value)):
-        here = (torch.arange(height * width, device=x.device) == place[..., None]) & wanted[..., None]
+    for index, wanted, new in ((lost, loses, clean), (gained, gains, value)):
+        here = (torch.arange(height * width, device=x.device) == index[..., None]) & wanted[..., None]
         x = torch.where(here.view(-1, n, 1, height, width), new, x)
     return (_allowed(probe, rows, x, pixels),)
 
 
-def _new_places(probe: Probe, changed: Tensor, drawn: Tensor) -> Tensor:
+def _new_pixels(probe: Probe, changed: Tensor, drawn: Tensor) -> Tensor:
     """Anywhere, or, every other time, at or beside a pixel that has changed; from five numbers each."""
-    free, (_, height, width) = _free_places(probe), layout_of(probe)
+    free, (_, height, width) = _free_pixels(probe), layout_of(probe)
     anywhere = free[(drawn[..., 0] * len(free)).long()]
     start = _one_of(changed, drawn[..., 1])
     down, right = (drawn[..., 2:4] * 3).long().sub(1).unbind(-1)
@@ -101,13 +101,13 @@ def _new_places(probe: Probe, changed: Tensor, drawn: Tensor) -> Tensor:
 
 
 def _one_of(changed: Tensor, drawn: Tensor) -> Tensor:
-    """The place of a random one of those that changed; beyond the last place if none has."""
+    """The index of a random changed pixel; beyond the last index if none has changed."""
     nth = (drawn * changed.sum(2)).long() + 1
     return torch.searchsorted(changed.cumsum(2), nth[..., None]).squeeze(2)
 
 
 def _random_values(probe: Probe, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Normal around the middle of the bounds, half their range wide, as Su et al. have it: a third lies at a bound."""
+    """Normal around the middle of the bounds, half their range wide, as in Su et al.: a third lies at a bound."""
     low, high = (_in_layout(probe, bound) for bound in (probe.space.low, probe.space.high))
     return low + (0.5 + probe.noise.normal(rows, shape) / 2).clamp(0, 1) * (high - low)
 
@@ -116,14 +116,14 @@ def _in_layout(probe: Probe, bound: Tensor) -> Tensor:
     return bound if bound.numel() == 1 else bound.expand(probe.x0.shape[1:]).reshape(layout_of(probe))
 
 
-def _free_places(probe: Probe) -> Tensor:
+def _free_pixels(probe: Probe) -> Tensor:
     """The pixels that can change; all, if none can."""
     channels, height, width = layout_of(probe)
-    place = torch.arange(height * width, device=probe.x0.device)
+    pixels = torch.arange(height * width, device=probe.x0.device)
     if probe.space.immutable is None:
-        return place
+        return pixels
     still = probe.space.immutable.expand(probe.x0.shape[1:]).reshape(channels, -1).all(0)
-    return place if bool(still.all()) else place[~still]
+    return pixels if bool(still.all()) else pixels[~still]
 
 
 def _clean(probe: Probe, rows: Tensor) -> Tensor:
@@ -131,13 +131,13 @@ def _clean(probe: Probe, rows: Tensor) -> Tensor:
 
 
 def _allowed(probe: Probe, rows: Tensor, x: Tensor, pixels: int) -> Tensor:
-    """Candidates put back into the space and within eps; of more changed pixels, those changed most stay."""
+    """Candidates projected into the space and within eps; of too many changed pixels, those changed most stay."""
     points = _most_changed(probe, rows, x, pixels).reshape(-1, *probe.x0.shape[1:])
     return probe.project(points, rows.repeat_interleave(x.shape[1])).view_as(x)
 
 
 def _most_changed(probe: Probe, rows: Tensor, x: Tensor, pixels: int) -> Tensor:
-    """Candidates whose pixels are clean again but for so many."""
+    """Candidates that keep at most `pixels` changed pixels; the others are clean again."""
     clean = _clean(probe, rows)
     by = (x - clean).abs().sum(2).flatten(2)
     if pixels >= by.shape[2]:

@@ -1,7 +1,7 @@
 """The registry of attacks.
 
 An attack is a function `attack(probe, *, …settings) -> None` that proposes points through the probe
-and returns nothing: the probe remembers what was found.
+and returns nothing: the probe remembers its successes.
 """
 
 from advrisk.core.registry import Registry

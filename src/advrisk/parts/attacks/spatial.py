@@ -14,7 +14,7 @@ from advrisk.parts.attacks.moves import positions
 from advrisk.parts.attacks.registry import attacks
 
 _MOST_AT_ONCE = 32  # grid points of one sample in a batch
-_FINEST = 2.0**-20  # of a pixel: what is nearer to a whole number by rounding only becomes that number
+_FINEST = 2.0**-20  # of a pixel: a number this near to a whole number becomes that number
 
 Degrees = Annotated[float, Ge(0), Le(180)]
 Pixels = Annotated[float, Ge(0)]
@@ -26,8 +26,8 @@ Count = Annotated[int, Ge(1)]
     traits=AttackTraits(
         needs="labels",
         norms=(),
-        passes=lambda given, _: (given["rotations"] * given["translations"] ** 2 + 1, 0),
-        use_when="you ask whether the model holds when an image is turned or shifted a little",
+        passes=lambda settings, _: (settings["rotations"] * settings["translations"] ** 2 + 1, 0),
+        use_when="you ask whether the model still works when an image is turned or shifted a little",
         keep="strongest",
         needs_eps=False,
         images=True,
@@ -45,19 +45,19 @@ def spatial(
     """Worst case over a grid of rotations and translations (Engstrom et al. 2019, arXiv:1712.02779).
 
     `rotations` angles up to `max_rotation` degrees to either side, and `translations` shifts up to `max_translation`
-    pixels on each axis, in all combinations: the smallest moves first. A sample is asked at 1, 2, 4, … 32, 32, … points
-    at once: the fewer samples are left, the more points of each fill a batch.
+    pixels on each axis, in all combinations: the smallest moves first. A sample is queried at 1, 2, 4, … 32, 32, …
+    points at once: the fewer samples are left, the more points of each fill a batch.
     """
     grid = grid_points(max_rotation, max_translation, rotations, translations).to(probe.x0.device)
     worst = torch.zeros(len(probe.x0), dtype=torch.int64, device=grid.device)
     height = torch.full((len(probe.x0),), -torch.inf, dtype=torch.float64, device=grid.device)
     for first, last in _blocks(len(grid)):
         for rows in torch.split(probe.active(), max(1, len(probe.x0) // (last - first))):
-            highest, place = _heights(probe, rows, grid[first:last], first).max(1)
+            highest, index = _heights(probe, rows, grid[first:last], first).max(1)
             rising = highest > height[rows]
             height[rows] = torch.where(rising, highest, height[rows])
-            worst[rows] = torch.where(rising, first + place, worst[rows])
-    if probe.task.keep == "last":  # the last grid point is not what the search found
+            worst[rows] = torch.where(rising, first + index, worst[rows])
+    if probe.task.keep == "last":  # the last grid point is not the worst one
         rows = probe.active()
         probe.forward(_proposed(probe, rows, grid[worst[rows]]), rows, gradient=False)
 
@@ -68,7 +68,10 @@ def spatial(
         needs="gradients",
         norms=(),
         objective="ace",
-        passes=lambda given, _: (given["restarts"] * (given["steps"] + 1), given["restarts"] * given["steps"]),
+        passes=lambda settings, _: (
+            settings["restarts"] * (settings["steps"] + 1),
+            settings["restarts"] * settings["steps"],
+        ),
         use_when="the grid of spatial takes too many passes; it often finds more",
         needs_eps=False,
         random=True,
@@ -113,13 +116,13 @@ def _slope(probe: Probe, rows: Tensor, move: Tensor) -> Tensor:
 
 
 def _heights(probe: Probe, rows: Tensor, points: Tensor, first: int) -> Tensor:
-    """Ask each row at every point: the objective, or from labels alone how late in the grid a success is."""
+    """Query each row at every point: the objective, or from labels alone the position of a success in the grid."""
     repeated = rows.repeat_interleave(len(points))
     passed = probe.forward(_proposed(probe, repeated, points.repeat(len(rows), 1)), repeated, gradient=False)
     if gives(probe.model.capability, "scores"):
         return passed.heights().view(len(rows), len(points))
-    place = torch.arange(first + 1, first + len(points) + 1, dtype=torch.float64, device=rows.device)
-    return passed.met.view(len(rows), len(points)) * place
+    position = torch.arange(first + 1, first + len(points) + 1, dtype=torch.float64, device=rows.device)
+    return passed.met.view(len(rows), len(points)) * position
 
 
 def _proposed(probe: Probe, rows: Tensor, move: Tensor) -> Tensor:
@@ -127,7 +130,7 @@ def _proposed(probe: Probe, rows: Tensor, move: Tensor) -> Tensor:
 
 
 def _blocks(count: int) -> Iterator[tuple[int, int]]:
-    """From where to where: 1, 2, 4, … places, then `_MOST_AT_ONCE` at a time; the same whatever a batch holds."""
+    """First and last index of each block: 1, 2, 4, … points, then `_MOST_AT_ONCE` at a time, whatever the batch."""
     first, size = 0, 1
     while first < count:
         yield first, min(first + size, count)
@@ -142,7 +145,7 @@ def grid_points(max_rotation: float, max_translation: float, rotations: int, tra
 
 
 def _spread(most: float, count: int) -> Tensor:
-    """As many numbers from −most to most; 0 alone where there is no other."""
+    """`count` equally spaced numbers from −most to most; 0 alone where there is no other."""
     if count == 1 or most == 0:
         return torch.zeros(1, dtype=torch.float64)
     return (2 * torch.arange(count, dtype=torch.float64) - (count - 1)) * most / (count - 1)
@@ -165,14 +168,14 @@ def moved(x: Tensor, move: Tensor, *, outside: Tensor) -> Tensor:
         for j, wide in ((left, left + 1 - right), (left + 1, right - left)):
             inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
             share = (tall * wide * inside).to(x.dtype)[:, None]
-            place = (i.clamp(0, height - 1) * width + j.clamp(0, width - 1)).long()[:, None]
-            result = result + share * flat.gather(2, place.expand_as(flat))
+            index = (i.clamp(0, height - 1) * width + j.clamp(0, width - 1)).long()[:, None]
+            result = result + share * flat.gather(2, index.expand_as(flat))
             covered = covered + share
     return result.view_as(x) + (1 - covered).view(-1, 1, height, width) * outside
 
 
 def _origins(move: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
-    """Where each pixel of a moved image comes from, (rows, pixels) down and right."""
+    """The origin of each pixel of a moved image, (rows, pixels) down and right."""
     middle_down, middle_right = (height - 1) / 2, (width - 1) / 2
     down, right = (torch.arange(size, dtype=move.dtype, device=move.device) for size in (height, width))
     i = down.repeat_interleave(width) - middle_down - move[:, 1:2]
@@ -181,6 +184,6 @@ def _origins(move: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
     return _snapped(cos * i + sin * j + middle_down), _snapped(cos * j - sin * i + middle_right)
 
 
-def _snapped(place: Tensor) -> Tensor:
-    """To multiples of `_FINEST`; the slope stays as it is."""
-    return place + ((place / _FINEST).round() * _FINEST - place).detach()
+def _snapped(position: Tensor) -> Tensor:
+    """Positions rounded to multiples of `_FINEST`; slopes stay unchanged."""
+    return position + ((position / _FINEST).round() * _FINEST - position).detach()

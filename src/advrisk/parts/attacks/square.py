@@ -16,13 +16,13 @@ from advrisk.engine import Probe
 from advrisk.parts.attacks.moves import per_row, positions
 from advrisk.parts.attacks.registry import attacks
 
-PAPER_QUERIES = 10_000  # the number of queries that the paper's sizes are given for
+PAPER_QUERIES = 10_000  # the queries that the paper's sizes assume
 _HALVED_AFTER = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)  # of these
 _BLOCK = 50  # steps whose random numbers are drawn at once: less work than drawing for each
-_TILES = 5  # l2 and l1: how many squares stand above each other at the start
+_TILES = 5  # l2 and l1: squares in a column at the start
 _SMALLEST = {"linf": 1, "l2": 3, "l1": 3}  # sides of a square
 _POWER = {"l2": 2, "l1": 1}  # a length is made of the sum of |δ| to this power
-_FALL = {"l2": 2, "l1": 4}  # how fast a hill falls off around its top
+_FALL = {"l2": 2, "l1": 4}  # the decay of a hill around its top
 _WITHIN = 1 - 1e-6  # of eps: rounding would else take half of the points beyond it
 _TINY = 1e-12
 
@@ -36,7 +36,7 @@ Side = tuple[int, int]  # height and width of a square
         needs="scores",
         norms=("linf", "l2", "l1"),
         objective="margin",
-        passes=lambda given, _: (given["queries"] + 1, 0),
+        passes=lambda settings, _: (settings["queries"] + 1, 0),
         use_when="a model gives no gradients, or useless ones; made for images",
         random=True,
         box={"p_init": Box(0.01, 1.0)},
@@ -49,29 +49,29 @@ def square(
 
     A step changes one square at a random place, and is taken if the objective rises. In linf the start is made of
     random vertical stripes, x0 ± eps, and a step is x ← project(x ± 2·eps) in the square, with one sign per channel. In
-    l2 and l1 a second square gives up what it changed; the first gets that and what is left of eps, as its own change
-    plus a hill and a hollow side by side. The square covers the share `p_init` of the image at first, then ever less.
-    What is not an image is changed in runs of neighbouring features. A step that changes nothing asks nothing.
+    l2 and l1 a second square gives up its change; the first gets that and what is left of eps, as its own change plus a
+    hill and a hollow side by side. The square covers the share `p_init` of the image at first, then ever less. Inputs
+    that are no images change in runs of neighbouring features. A step that changes nothing costs no query.
     """
     search(probe, queries, p_init, schedule=queries)
 
 
 def search(probe: Probe, queries: int, p_init: float, *, schedule: int) -> None:
-    """As many queries, the start among them, with the sizes that belong to `schedule` queries."""
+    """Search with `queries` queries, the start among them, and the square sizes of a search with `schedule` queries."""
     if not len(probe.active()):
         return
     layout = layout_of(probe)
     propose = _jump if probe.norm == "linf" else _shift
     state = _State.start(probe, layout)
-    shares = [share_at(place, p_init, schedule) for place in range(queries - 1)]
+    shares = [share_at(query, p_init, schedule) for query in range(queries - 1)]
     for side, steps in _blocks([sides(probe.norm, layout, share) for share in shares]):
         draws = _draw(probe, state.rows, layout, side, steps)
-        for place in range(steps):
+        for step in range(steps):
             if not len(state.rows):
                 return
             staying = None if len(state.rows) == len(draws.rows) else positions(state.rows, draws.rows)
             draws = draws if staying is None else draws.of(staying)
-            x, inside = propose(probe, state, draws, place)
+            x, inside = propose(probe, state, draws, step)
             state = _step(probe, state, x, inside)
     if probe.task.keep == "last":  # the last query may have been turned down
         probe.forward(state.x, state.rows, gradient=False)
@@ -85,10 +85,10 @@ def _blocks(sides: Sequence[Side]) -> Iterator[tuple[Side, int]]:
             yield side, min(_BLOCK, steps - done)
 
 
-def share_at(place: int, p_init: float, schedule: int) -> float:
-    """The share of an image that a square covers at a step: p_init, halved at the paper's marks."""
-    place = place * PAPER_QUERIES // schedule
-    return p_init * 0.5 ** sum(place > mark for mark in _HALVED_AFTER)
+def share_at(query: int, p_init: float, schedule: int) -> float:
+    """The share of an image that a square covers at a query: p_init, halved at the paper's marks."""
+    scaled = query * PAPER_QUERIES // schedule
+    return p_init * 0.5 ** sum(scaled > mark for mark in _HALVED_AFTER)
 
 
 def sides(norm: Norm, layout: Layout, share: float) -> Side:
@@ -103,14 +103,14 @@ def sides(norm: Norm, layout: Layout, share: float) -> Side:
 
 
 def layout_of(probe: Probe) -> Layout:
-    """Images are channels × height × width; whatever else there is counts as one line of features."""
+    """The layout of an image, channels × height × width; any other input counts as one line of features."""
     shape = tuple(probe.x0.shape[1:])
     return (shape[0], shape[1], shape[2]) if len(shape) == 3 else (1, 1, math.prod(shape))
 
 
 @dataclass(frozen=True)
 class _State:
-    """One entry per row that is still attacked: its best point and how high that is. Written in place."""
+    """One entry per active row: its best point and the objective there. Written in place."""
 
     rows: Tensor
     clean: Tensor
@@ -135,10 +135,10 @@ class _State:
 
 @dataclass(frozen=True)
 class _Draws:
-    """What chance decided for the rows in a block of steps with squares of one size, (rows, steps, …) each."""
+    """Random choices for a block of steps with squares of one size, (rows, steps, …) each."""
 
     rows: Tensor
-    corners: Tensor  # the place of the upper left feature of two squares
+    corners: Tensor  # the index of the upper left feature of two squares
     signs: Tensor  # one per channel
     turned: Tensor  # 1 where a hill and its hollow lie on their side
     layout: Layout
@@ -148,11 +148,11 @@ class _Draws:
         drawn = {name: getattr(self, name).index_select(0, staying) for name in ("rows", "corners", "signs", "turned")}
         return replace(self, **drawn)
 
-    def window(self, which: int, place: int) -> Tensor:
-        """The places of the features in a square, for each row and channel."""
+    def window(self, which: int, step: int) -> Tensor:
+        """The indices of the features in a square, for each row and channel."""
         channels, _, width = self.layout
-        inside = _places(*self.side, width, self.corners.device)
-        return (self.corners[:, place, which] + inside).expand(-1, channels, -1)
+        inside = _indices(*self.side, width, self.corners.device)
+        return (self.corners[:, step, which] + inside).expand(-1, channels, -1)
 
 
 def _draw(probe: Probe, rows: Tensor, layout: Layout, side: Side, steps: int) -> _Draws:
@@ -166,7 +166,7 @@ def _draw(probe: Probe, rows: Tensor, layout: Layout, side: Side, steps: int) ->
 
 
 def _step(probe: Probe, state: _State, x: Tensor, inside: Tensor) -> _State:
-    """Ask at these points, where the square differs from that of the best ones; what is higher becomes the best."""
+    """Query the points whose square differs from that of the best points; higher points become the best."""
     x = probe.project(x.view_as(state.x), state.rows)
     before, after = (point.reshape(*inside.shape[:2], -1).gather(2, inside) for point in (state.x, x))
     changed = (before != after).flatten(1).any(1)
@@ -185,13 +185,13 @@ def _stripes(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
     return (probe.eps * signs).expand(-1, channels, height, width)
 
 
-def _jump(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tensor, Tensor]:
+def _jump(probe: Probe, state: _State, draws: _Draws, step: int) -> tuple[Tensor, Tensor]:
     """linf: each channel of the square moves by 2·eps, up or down."""
-    inside = draws.window(0, place)
+    inside = draws.window(0, step)
     x = state.x.reshape(*inside.shape[:2], -1)
     scale = probe.space.scale
     scale = scale if scale.numel() == 1 else _in_layout(scale, x).gather(2, inside)
-    jump = 2 * probe.eps * draws.signs[:, place] * scale
+    jump = 2 * probe.eps * draws.signs[:, step] * scale
     return x.scatter_add(2, inside, jump.expand(inside.shape)), inside
 
 
@@ -213,23 +213,23 @@ def _tiles(probe: Probe, rows: Tensor, layout: Layout) -> Tensor:
     return move * per_row(probe.eps / _length(move.flatten(1), probe.norm)[:, 0], move)
 
 
-def _shift(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tensor, Tensor]:
+def _shift(probe: Probe, state: _State, draws: _Draws, step: int) -> tuple[Tensor, Tensor]:
     """l2 and l1: the second square gives up its change; the first gets that, and what is left of eps."""
     norm, power = probe.norm, _POWER[probe.norm]
-    to, of = (draws.window(which, place) for which in (0, 1))
+    to, of = (draws.window(which, step) for which in (0, 1))
     channels = to.shape[1]
     move = probe.space.in_units(state.x - state.clean).reshape(len(to), channels, -1)
     unused = (probe.eps**power - _length(move.flatten(1), norm) ** power).clamp_min(0)[:, None] / channels
     own = move.gather(2, to)
     move.scatter_(2, to, 0.0)
-    given = move.gather(2, of)
+    released = move.gather(2, of)
     move.scatter_(2, of, 0.0)
-    shape = _both_ways(*draws.side, norm, move.device).flatten(1).index_select(0, draws.turned[:, place])
+    shape = _both_ways(*draws.side, norm, move.device).flatten(1).index_select(0, draws.turned[:, step])
     size = _length(own, norm)
-    new = shape[:, None] * draws.signs[:, place] + own / size.clamp_min(_TINY)
-    grown = (unused + size**power + _length(given, norm) ** power) ** (1 / power)
+    new = shape[:, None] * draws.signs[:, step] + own / size.clamp_min(_TINY)
+    grown = (unused + size**power + _length(released, norm) ** power) ** (1 / power)
     if norm == "l1":
-        grown = grown * channels  # as the authors have it: the projection cuts off what is too much
+        grown = grown * channels  # as in the authors' code: the projection cuts off the excess
     move.scatter_(2, to, new * (grown / _length(new, norm).clamp_min(_TINY)))
     if norm == "l2":
         move *= (_WITHIN * probe.eps / _length(move.flatten(1), norm).clamp_min(_TINY))[:, None]
@@ -238,7 +238,7 @@ def _shift(probe: Probe, state: _State, draws: _Draws, place: int) -> tuple[Tens
 
 @cache
 def _both_ways(tall: int, wide: int, norm: Norm, device: torch.device) -> Tensor:
-    """Hill and hollow as they stand, and on their side; a run cannot be turned."""
+    """Hill and hollow upright, and on their side; a run cannot be turned."""
     shape = hill_and_hollow(tall, wide, norm).to(device)
     return torch.stack([shape, shape.T if tall == wide else shape])
 
@@ -262,8 +262,8 @@ def _hill(tall: int, wide: int, norm: Norm) -> Tensor:
 
 
 @cache
-def _places(tall: int, wide: int, width: int, device: torch.device) -> Tensor:
-    """The places of the features of a square whose upper left one has place 0."""
+def _indices(tall: int, wide: int, width: int, device: torch.device) -> Tensor:
+    """The indices of the features of a square whose upper left one has index 0."""
     down, across = (torch.arange(size, device=device) for size in (tall, wide))
     return (down[:, None] * width + across).flatten()
 
@@ -273,11 +273,11 @@ def _signs(drawn: Tensor) -> Tensor:
 
 
 def _in_layout(scale: Tensor, x: Tensor) -> Tensor:
-    """The unit of each feature beside x, (rows, channels, places)."""
+    """The unit of each feature in the layout of x, (rows, channels, features)."""
     return scale.reshape(1, *x.shape[1:]).expand_as(x)
 
 
 def _length(values: Tensor, norm: Norm) -> Tensor:
-    """Of the last dimension, which is kept."""
+    """The length along the last dimension, which is kept."""
     length: Tensor = torch.linalg.vector_norm(values, ord=_POWER[norm], dim=-1, keepdim=True)
     return length

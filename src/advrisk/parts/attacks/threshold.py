@@ -25,7 +25,7 @@ _SPREAD = 0.1  # how far a child's size strays from its parents', on a logarithm
         needs="scores",
         norms=("linf",),
         passes=most_queries,
-        use_when="you ask how little all features must change, from scores alone; at a given eps square finds more",
+        use_when="you ask how little all features must change, from scores alone; at a fixed eps square finds more",
         keep="smallest",
         needs_eps=False,
         random=True,
@@ -36,10 +36,10 @@ def threshold(
 ) -> None:
     """Threshold attack (Kotyan & Vargas 2022, arXiv:1906.06026) by NSGA-II.
 
-    A candidate is a size and a sign for each feature: x0 ± size. It is weighed by what it lacks to succeed and by its
-    size, which is at the start between 1/16 of eps (or of the range of the bounds) and all of it. A child has its
-    mother's signs but for a rectangle of its father's, and for another with one new sign in each channel; its size
-    lies between its parents', or little beyond.
+    A candidate is a size and a sign for each feature: x0 ± size. Its costs are its distance from success and its size,
+    which is at the start between 1/16 of eps (or of the range of the bounds) and all of it. A child has its mother's
+    signs, except for a rectangle of its father's and another with one new sign in each channel; its size lies between
+    its parents', or little beyond.
     """
     for rows in groups(probe, population):
         evolve(

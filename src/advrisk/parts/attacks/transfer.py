@@ -1,4 +1,4 @@
-"""Transfer: what breaks one model often breaks another (Szegedy et al. 2014; Papernot et al. 2016)."""
+"""Transfer: adversarial inputs of one model often break another (Szegedy et al. 2014; Papernot et al. 2016)."""
 
 from advrisk.core.traits import TRANSFER, AttackTraits
 from advrisk.engine import Probe
@@ -12,18 +12,18 @@ from advrisk.parts.attacks.registry import attacks
         needs="labels",
         norms=NORMS,
         passes=lambda _, __: (0, 0),
-        use_when="an attacker has a model like yours and cannot ask yours: {attack: transfer, from: MODEL, arm: {…}}",
+        use_when="an attacker has a model like yours and cannot query yours: {attack: transfer, from: MODEL, arm: {…}}",
         needs_eps=False,
         random=True,
         accounting="none",
     ),
 )
 def transfer(probe: Probe) -> None:
-    """Points that an arm crafted against another model (`from`), as they are: the target is asked nothing.
+    """Points that an arm crafted against another model (`from`), unchanged: the target gets no query.
 
-    Norm, eps and all else are given in `arm`.
+    Set norm, eps and everything else in `arm`.
     """
     if probe.task.crafted is None:
-        raise ValueError("nothing was crafted for these samples to take over")
+        raise ValueError("no points were crafted for these samples")
     rows = probe.active()
     probe.offer(probe.task.crafted[rows], rows)

@@ -1,4 +1,4 @@
-"""Corruptions: what nature and sensors do to an input, with no adversary."""
+"""Corruptions: changes of an input by nature and sensors, without an adversary."""
 
 from advrisk.parts.corruptions import (  # noqa: F401  (their decorators register them)
     blur,

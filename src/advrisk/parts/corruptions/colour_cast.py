@@ -31,6 +31,6 @@ def colour_cast(
     sensor sees coloured light.
     """
     channels = x.shape[1]
-    place = torch.arange(channels, dtype=torch.float64, device=x.device).view(-1, 1, 1) / channels
-    drawn = stops * torch.cos(2 * math.pi * (noise.uniform(rows, (1, 1, 1)).double() - place))
+    channel = torch.arange(channels, dtype=torch.float64, device=x.device).view(-1, 1, 1) / channels
+    drawn = stops * torch.cos(2 * math.pi * (noise.uniform(rows, (1, 1, 1)).double() - channel))
     return x + (x - space.low) * torch.expm1(drawn * math.log(2)).to(x.dtype)

@@ -33,8 +33,8 @@ def column_drift(
 ) -> Tensor:
     """A column's numbers move by `shift_scales` units of its scale: x + `shift_scales` · scale.
 
-    With `column` (its place, from 0) that one moves, as the sign says. Without, each column that holds numbers moves
-    with probability `share`, independently and anew for every sample, up or down with equal probability.
+    With `column` (its index, from 0) that one moves, in the direction of the sign. Without it, each column that holds
+    numbers moves with probability `share`, independently for every sample, up or down with equal probability.
     Categories and immutable columns stay; whole numbers are rounded.
     """
     drawn = noise.uniform(rows, tuple(x.shape[1:]))  # below the share: struck, and down in the lower half of it

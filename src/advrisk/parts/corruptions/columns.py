@@ -1,4 +1,4 @@
-"""Which columns of a table a fault can strike, and what a number in them may become."""
+"""The columns of a table that a corruption may change, and the values that it may write there."""
 
 import torch
 from torch import Tensor
@@ -9,36 +9,36 @@ from advrisk.engine import Space
 
 def changeable(x: Tensor, space: Space) -> Tensor:
     """The columns that are not immutable."""
-    return _without(x, space.immutable, found="all columns of this table are immutable")
+    return _without(x, space.immutable, reason="all columns of this table are immutable")
 
 
 def numeric(x: Tensor, space: Space) -> Tensor:
-    """The columns that hold numbers and are not immutable: arithmetic on the code of a category means nothing."""
+    """The columns that hold numbers and are not immutable: arithmetic on a category's code is meaningless."""
     masks = [mask for mask in (space.immutable, space.category) if mask is not None]
     unfit = torch.stack(masks).any(0) if masks else None
-    return _without(x, unfit, found="all columns of this table are categories or immutable")
+    return _without(x, unfit, reason="all columns of this table are categories or immutable")
 
 
 def named(x: Tensor, space: Space, column: int) -> Tensor:
-    """One column, by its place from 0, which must be a numeric one."""
+    """The mask of one numeric column, by its index from 0."""
     free = numeric(x, space).flatten()
     if column >= len(free):
-        raise StudyError(f"column {column} was named, but this table has columns 0 to {len(free) - 1}")
+        raise StudyError(f"found column {column}, but this table has columns 0 to {len(free) - 1}")
     if not free[column]:
         kind = "immutable" if space.immutable is not None and space.immutable.flatten()[column] else "a category"
         fit = ", ".join(map(str, free.nonzero().flatten().tolist()[:20]))
-        raise StudyError(f"column {column} was named, but it is {kind}; these would do: {fit}")
+        raise StudyError(f"found column {column}, but it is {kind}; use one of {fit}")
     return (torch.arange(len(free), device=x.device) == column).view(x.shape[1:])
 
 
 def rounded(x: Tensor, space: Space) -> Tensor:
-    """Whole numbers where the space wants them, the nearest ones: put back into the space they would be cut off."""
+    """Whole numbers, rounded to the nearest, where the space demands them: a projection would round towards x0."""
     return x if space.integer is None else torch.where(space.integer, x.round(), x)
 
 
-def _without(x: Tensor, unfit: Tensor | None, *, found: str) -> Tensor:
+def _without(x: Tensor, unfit: Tensor | None, *, reason: str) -> Tensor:
     if unfit is None:
         return torch.ones(x.shape[1:], dtype=torch.bool, device=x.device)
     if unfit.all():
-        raise StudyError(f"{found}, so nothing can happen to it; remove this corruption")
+        raise StudyError(f"{reason}, so nothing can change; remove this corruption")
     return ~unfit.expand(x.shape[1:])

@@ -41,7 +41,7 @@ def frost(
     """Ice grows from the border inwards, along crystals, and covers exactly `coverage_pct` of the pixels, rounded.
 
     It takes the pixels where 2·c + k + F/4 is largest. c goes from 0 in the middle to 1 at the border. k, from 0 to 1,
-    is what crystals hide: a Poisson number of them with the mean 25, uniform in place and direction, each
+    is what crystals hide: a Poisson number of them with the mean 25, uniform in position and direction, each
     with a stem of half the shorter side and branches at 60 degrees. F is a smooth field, standard normal at every pixel
     (see `plasma`). Opacity rises evenly from 0.25, where the ice ends, to 0.95. Ice is as bright as 92 % of the range.
     """
@@ -51,10 +51,10 @@ def frost(
     seeds = scattered(noise, rows, size, mean=_CRYSTALS, margin=reach, extras=1)
     growth = 2 * _closeness(size, x.device) + 1 - transmission(seeds, size, _crystal(seeds, side), reach=reach)
     growth = (growth + plasma(noise, rows, size, cells=3, fade=0.5) / 4).flatten(1)
-    place = growth.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    rank = growth.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     covered = round(coverage_pct / 100 * growth.shape[1])
-    thickness = (covered - place) / max(covered, 1)
-    opacity = torch.where(place < covered, _THINNEST + (_THICKEST - _THINNEST) * thickness, 0.0)
+    thickness = (covered - rank) / max(covered, 1)
+    opacity = torch.where(rank < covered, _THINNEST + (_THICKEST - _THINNEST) * thickness, 0.0)
     return veiled(x, opacity.view(-1, *size), space, brightness=_BRIGHTNESS)
 
 

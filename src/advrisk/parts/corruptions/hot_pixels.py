@@ -1,4 +1,4 @@
-"""Hot pixels: places on a sensor that always read full."""
+"""Hot pixels: pixels of a sensor that always read full."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from advrisk.parts.corruptions.registry import corruptions
 def hot_pixels(x: Tensor, noise: Noise, rows: Tensor, space: Space, *, share: Annotated[float, Ge(0), Le(1)]) -> Tensor:
     """Each pixel is hot with probability `share`, and then reads the highest value in one channel ~ uniform among them.
 
-    A place on a sensor lies behind a filter of one colour, so in colour pictures a hot pixel is red, green or blue.
+    A pixel of a sensor lies behind a filter of one colour, so in colour pictures a hot pixel is red, green or blue.
     """
     channels, height, width = x.shape[1:]
     drawn = noise.uniform(rows, (2, 1, height, width))

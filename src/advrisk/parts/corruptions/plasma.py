@@ -36,8 +36,8 @@ def _clouds(noise: Noise, rows: Tensor, size: tuple[int, int], *, pixels: float)
 
 
 def _places(side: int, pixels: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """In which square each pixel lies, and how far it is on the way to the next, eased in and out."""
-    place = (torch.arange(side, dtype=torch.float64, device=device) + 0.5) / pixels
-    square = place.floor()
-    way = place - square
+    """The square of each pixel, and the share of its way to the next square, eased in and out."""
+    position = (torch.arange(side, dtype=torch.float64, device=device) + 0.5) / pixels
+    square = position.floor()
+    way = position - square
     return square.long(), (way * way * (3 - 2 * way)).float()

@@ -10,7 +10,7 @@ from advrisk.core.traits import CorruptionTraits
 from advrisk.engine import Noise, Space
 from advrisk.parts.corruptions.registry import corruptions
 
-_FINEST = 2.0**-20  # of a pixel: a place that is nearer to a whole number by rounding only becomes that number
+_FINEST = 2.0**-20  # of a pixel: a position this near to a whole number becomes that number
 
 
 @corruptions.register(
@@ -38,7 +38,7 @@ def rotation(
 
 
 def turned(x: Tensor, degrees: Tensor) -> Tensor:
-    """Each image turned by its number of degrees, given as (rows, 1) in double; quarter turns of squares are exact."""
+    """Each image turned by its angle in degrees, (rows, 1) in float64; quarter turns of squares are exact."""
     height, width = x.shape[2:]
     i = torch.arange(height, dtype=torch.float64, device=x.device).repeat_interleave(width) - (height - 1) / 2
     j = torch.arange(width, dtype=torch.float64, device=x.device).repeat(height) - (width - 1) / 2
@@ -47,17 +47,17 @@ def turned(x: Tensor, degrees: Tensor) -> Tensor:
     return _interpolated(x, _within(down, height), _within(right, width))
 
 
-def _within(place: Tensor, size: int) -> Tensor:
-    return ((place / _FINEST).round() * _FINEST).clamp(0, size - 1)
+def _within(position: Tensor, size: int) -> Tensor:
+    return ((position / _FINEST).round() * _FINEST).clamp(0, size - 1)
 
 
 def _interpolated(x: Tensor, down: Tensor, right: Tensor) -> Tensor:
-    """The values at these places, (rows, pixels) each, between the four pixels around them."""
+    """The values at these positions, (rows, pixels) each, between the four pixels around them."""
     height, width = x.shape[2:]
     flat, result = x.flatten(2), torch.zeros_like(x).flatten(2)
     top, left = down.floor(), right.floor()
     for i, tall in ((top, top + 1 - down), (top + 1, down - top)):
         for j, wide in ((left, left + 1 - right), (left + 1, right - left)):
-            place = (i.clamp_max(height - 1) * width + j.clamp_max(width - 1)).long()[:, None]
-            result += (tall * wide).to(x.dtype)[:, None] * flat.gather(2, place.expand_as(flat))
+            index = (i.clamp_max(height - 1) * width + j.clamp_max(width - 1)).long()[:, None]
+            result += (tall * wide).to(x.dtype)[:, None] * flat.gather(2, index.expand_as(flat))
     return result.view_as(x)

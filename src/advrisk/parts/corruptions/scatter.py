@@ -72,10 +72,10 @@ def transmission(things: Scattered, size: tuple[int, int], opacity: Opacity, *, 
     for slot in range(int(things.count.max()) if len(things.count) else 0):
         down, right = (middle[:, slot].view(-1, 1) for middle in (things.down, things.right))
         rows, columns = ((middle - reach + 0.5).floor().long() + steps for middle in (down, right))
-        place = ((rows + beyond).unsqueeze(2) * width + (columns + beyond).unsqueeze(1)).flatten(1)
+        index = ((rows + beyond).unsqueeze(2) * width + (columns + beyond).unsqueeze(1)).flatten(1)
         hidden = opacity((rows + 0.5 - down).unsqueeze(2), (columns + 0.5 - right).unsqueeze(1), slot).flatten(1)
         hidden = torch.where((things.count > slot).view(-1, 1), hidden, 0.0)
-        clear.scatter_(1, place, clear.gather(1, place) * (1 - hidden))
+        clear.scatter_(1, index, clear.gather(1, index) * (1 - hidden))
     inner = slice(beyond, -beyond)
     return clear.view(-1, height, width)[:, inner, inner]
 

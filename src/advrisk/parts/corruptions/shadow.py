@@ -11,7 +11,7 @@ from advrisk.core.traits import CorruptionTraits
 from advrisk.engine import Noise, Space
 from advrisk.parts.corruptions.registry import corruptions
 
-_SOFT = 0.05  # how wide a shadow's edge is, as a share of the image's shorter side; at least a pixel
+_SOFT = 0.05  # the width of a shadow's edge, as a share of the image's shorter side; at least a pixel
 
 
 @corruptions.register(
@@ -33,8 +33,8 @@ def shadow(x: Tensor, noise: Noise, rows: Tensor, space: Space, *, depth: Annota
 
 
 def _shade(drawn: Tensor, height: int, width: int) -> Tensor:
-    """How much of each pixel lies in the shadow: (rows, 1, height, width)."""
-    at_down, at_right, angle = (drawn[:, place].view(-1, 1, 1, 1) for place in range(3))
+    """The share of each pixel in the shadow: (rows, 1, height, width)."""
+    at_down, at_right, angle = (drawn[:, column].view(-1, 1, 1, 1) for column in range(3))
     i = torch.arange(height, dtype=torch.float64, device=drawn.device).view(-1, 1) + 0.5 - at_down * height
     j = torch.arange(width, dtype=torch.float64, device=drawn.device) + 0.5 - at_right * width
     beyond = (2 * math.pi * angle).cos() * i + (2 * math.pi * angle).sin() * j

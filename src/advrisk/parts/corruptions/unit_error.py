@@ -34,8 +34,8 @@ def unit_error(
 ) -> Tensor:
     """One number is `factor` times what it should be, in each row with probability `row_share`.
 
-    It is the one in `column` (its place, from 0); without it, one that is drawn for every row, uniformly from the
-    columns that hold numbers and are not immutable. Whole numbers are rounded; beyond the bounds a number ends at them.
+    It is the one in `column` (its index, from 0); without it, one is drawn for every row, uniformly from the columns
+    that hold numbers and are not immutable. Whole numbers are rounded; numbers beyond the bounds become the bounds.
     """
     drawn = noise.uniform(rows, (2,))
     if column is None:

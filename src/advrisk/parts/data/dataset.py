@@ -17,7 +17,7 @@ FEATURE_MASKS = ("immutable", "integer", "category")
 
 @dataclass(frozen=True)
 class Dataset:
-    """Inputs (float32, samples first; images channels first) with everything known about each.
+    """Inputs (float32, samples first; images channels first) with their labels, bounds and columns.
 
     `low`, `high` and `scale` are numbers or arrays of an input's shape, `masks` may hold `immutable`,
     `integer` and `category`. `split` is given where the source has splits of its own.
@@ -43,7 +43,7 @@ class Dataset:
         _check_values(self)
 
     def subset(self, rows: Sequence[int]) -> "Dataset":
-        """The samples in these rows, with everything known about them."""
+        """The samples in these rows, with all their columns."""
         chosen = np.asarray(rows, dtype=np.int64)
         return replace(
             self,
@@ -62,7 +62,7 @@ class Dataset:
 
 def _check_sizes(data: Dataset) -> None:
     if len(data.x) == 0:
-        raise DataError(f"{data.name}: holds no sample")
+        raise DataError(f"{data.name}: found no samples")
     columns: dict[str, Any] = {"y": data.y, "ids": data.ids, **data.strata}
     columns |= {"weights": data.weights} if data.weights is not None else {}
     columns |= {"split": data.split} if data.split is not None else {}
@@ -70,14 +70,14 @@ def _check_sizes(data: Dataset) -> None:
         if len(column) != len(data.x):
             raise DataError(f"{data.name}: {len(data.x)} inputs but {len(column)} entries in {name!r}")
     if len(set(data.ids)) < len(data.ids):
-        seen: set[str] = set()
-        twice = next(name for name in data.ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise DataError(f"{data.name}: the id {twice!r} stands for two samples; ids must differ")
+        earlier: set[str] = set()
+        twice = next(one for one in data.ids if one in earlier or earlier.add(one))  # type: ignore[func-returns-value]
+        raise DataError(f"{data.name}: two samples have the id {twice!r}; ids must differ")
     for name in ("low", "high", "scale"):
-        found = np.shape(getattr(data, name))
-        if found not in ((), data.x.shape[1:]):
+        shape = np.shape(getattr(data, name))
+        if shape not in ((), data.x.shape[1:]):
             raise DataError(
-                f"{data.name}: {name} must be one number or an array of shape {data.x.shape[1:]}, found {found}"
+                f"{data.name}: {name} must be one number or an array of shape {data.x.shape[1:]}, found {shape}"
             )
     for name, mask in data.masks.items():
         if name not in FEATURE_MASKS or mask.shape != data.x.shape[1:]:
@@ -109,10 +109,10 @@ def _check_values(data: Dataset) -> None:
 
 def _refuse(data: Dataset, wrong: Array, what: str, bound: Array | None = None) -> None:
     if wrong.any():
-        place = np.unravel_index(int(wrong.argmax()), wrong.shape)
-        feature = tuple(int(i) for i in place[1:])
-        limit = "" if bound is None else f" {bound[place[1:]]:g}"
+        index = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        feature = tuple(int(i) for i in index[1:])
+        limit = "" if bound is None else f" {bound[index[1:]]:g}"
         raise DataError(
-            f"{data.name}: sample {data.ids[int(place[0])]}, feature {feature} = {data.x[place]:g} {what}{limit} "
+            f"{data.name}: sample {data.ids[int(index[0])]}, feature {feature} = {data.x[index]:g} {what}{limit} "
             f"({counted(int(wrong.any(axis=tuple(range(1, wrong.ndim))).sum()), 'such sample')})"
         )

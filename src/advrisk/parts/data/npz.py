@@ -58,7 +58,7 @@ def npz(
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """Every array of an .npz file; whatever is wrong with the file is a DataError."""
+    """Every array of an .npz file; DataError if it cannot be read."""
     try:
         return read_archive(path, max_bytes=MAX_BYTES)
     except FileNotFoundError:
@@ -88,7 +88,7 @@ def _inputs(x: Array, layout: Layout, path: Path) -> npt.NDArray[np.float32]:
     if values.ndim == 3:
         return values[:, None]
     if values.ndim != 4:
-        raise DataError(f"{path}: x has shape {x.shape}; N×D, N×H×W, N×H×W×C or N×C×H×W is needed")
+        raise DataError(f"{path}: x must be N×D, N×H×W, N×H×W×C or N×C×H×W, found shape {x.shape}")
     if layout == "auto":
         layout = _guess_layout(x.shape, path)
     return np.ascontiguousarray(values.transpose(0, 3, 1, 2)) if layout == "nhwc" else values
@@ -97,7 +97,7 @@ def _inputs(x: Array, layout: Layout, path: Path) -> npt.NDArray[np.float32]:
 def _guess_layout(shape: tuple[int, ...], path: Path) -> Literal["nchw", "nhwc"]:
     channels_last, channels_first = shape[3] in (1, 3), shape[1] in (1, 3)
     if channels_last == channels_first:
-        raise DataError(f"{path}: x has shape {shape}; say `layout: nhwc` or `layout: nchw`")
+        raise DataError(f"{path}: x has shape {shape}; write `layout: nhwc` or `layout: nchw`")
     return "nhwc" if channels_last else "nchw"
 
 
@@ -128,4 +128,4 @@ def _bounds(
         return arrays["low"], arrays["high"]
     if arrays["x"].dtype == np.uint8:
         return 0.0, 1.0
-    raise DataError(f"{path}: x is {arrays['x'].dtype}, so its bounds must be said: `bounds: [0, 1]`")
+    raise DataError(f"{path}: x is {arrays['x'].dtype} without bounds; write them, such as `bounds: [0, 1]`")

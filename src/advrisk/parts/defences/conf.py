@@ -13,7 +13,7 @@ from advrisk.parts.defences.registry import Defence, defences
 @defences.register(
     "conf",
     traits=DefenceTraits(
-        "an answer can be withheld: attacks that end near a boundary are refused, and so are some clean inputs",
+        "a refusal is acceptable: it refuses attacks that end near a boundary, and some clean inputs",
         needs="scores",
         rejects=True,
         levels={"threshold": (0.1, 0.5, 0.9, 0.99, 0.999)},

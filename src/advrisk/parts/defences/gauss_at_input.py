@@ -1,4 +1,4 @@
-"""Noise on inputs whenever the model is asked."""
+"""Noise on the inputs of every query."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Noise on what the model says."""
+"""Noise on the model's outputs."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from advrisk.core.traits import DefenceTraits
 from advrisk.engine import Draw
 from advrisk.parts.defences.registry import Defence, defences
 
-_LEAST = 1e-12  # the probability of what the noise made impossible
+_LEAST = 1e-12  # the probability of classes that the noise made impossible
 
 
 @defences.register(
@@ -28,8 +28,8 @@ _LEAST = 1e-12  # the probability of what the noise made impossible
 class GaussOut(Defence):
     """Normal noise of deviation sigma on the probabilities, or on the logits.
 
-    p' = max(p + σ n, 0) / Σ max(p + σ n, 0); the answer is log p'. Where nothing is left, the class with the largest
-    p + σ n has it all. So the class is always argmax(p + σ n).
+    p' = max(p + σ n, 0) / Σ max(p + σ n, 0); the answer is log p'. Where the sum is 0, the class with the largest
+    p + σ n gets probability 1. So the class is always argmax(p + σ n).
     """
 
     sigma: Annotated[float, Gt(0)]
@@ -37,7 +37,7 @@ class GaussOut(Defence):
 
     def outputs(self, answer: Tensor, draw: Draw) -> Tensor:
         noise = self.sigma * draw.normal(tuple(answer.shape[1:])).double()
-        exact = answer.double()  # in float32, exp and log depend on a row's place in the batch
+        exact = answer.double()  # in float32, exp and log depend on a row's position in the batch
         noisy = exact + noise if self.noise_on == "logits" else _logarithms(exact.softmax(1) + noise)
         return noisy.to(answer.dtype)
 

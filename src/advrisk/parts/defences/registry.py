@@ -1,4 +1,4 @@
-"""The registry of defences, and what each of them may change."""
+"""The registry of defences, and the interface of a defence."""
 
 from torch import Tensor
 
@@ -10,21 +10,20 @@ defences: Registry[DefenceTraits] = Registry("defences")
 
 
 class Defence:
-    """Three places at which a defence may step in; it changes nothing where it does not say otherwise.
+    """Three methods that a defence may override; each changes nothing by default.
 
-    Rows stand alone: what is done to one must not depend on what shares its batch. One that draws takes its random
-    numbers from `draw` alone.
+    Rows are independent: a row's result must not depend on its batch mates. A random defence takes its random numbers
+    from `draw` alone.
     """
 
     def inputs(self, x: Tensor, bounds: tuple[float, float], draw: Draw) -> Tensor:  # noqa: ARG002
-        """What the model is asked about in place of `x`."""
+        """The inputs that the model gets instead of `x`."""
         return x
 
     def outputs(self, answer: Tensor, draw: Draw) -> Tensor:  # noqa: ARG002
-        """What is said in place of the model's answer: logits or log-probabilities, or classes of a model that gives no
-        more."""
+        """The outputs that replace the model's: logits, log-probabilities, or classes of a label-only model."""
         return answer
 
     def rejects(self, answer: Tensor) -> Tensor | None:  # noqa: ARG002
-        """Which rows are refused; only of one whose traits say that it rejects."""
+        """Which rows the defence refuses; called only if its traits say that it rejects."""
         return None

@@ -1,4 +1,4 @@
-"""What stands in for the slope of a step that has none."""
+"""Substitute gradients for steps that have none."""
 
 from typing import Literal
 
@@ -8,10 +8,10 @@ Gradient = Literal["straight", "exact"]
 
 
 def sloped(changed: Tensor, x: Tensor, gradient: Gradient) -> Tensor:
-    """Changed inputs whose slope is that of doing nothing, or, `exact`, zero everywhere as it truly is.
+    """Changed inputs with the gradient of the identity, or, with `exact`, the true gradient: zero.
 
-    The first is BPDA (Athalye, Carlini & Wagner 2018, arXiv:1802.00420): an attacker who knows of the step goes on as
-    if it were not there.
+    The first is BPDA (Athalye, Carlini & Wagner 2018, arXiv:1802.00420): an attacker who knows the step ignores it in
+    the backward pass.
     """
     through = x - x.detach()
     return changed.detach() + (through if gradient == "straight" else 0 * through)

@@ -1,4 +1,4 @@
-"""Putting a defence around a model: the result is another model, with a digest of its own."""
+"""Models behind a defence: each is another model, with a digest of its own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,9 +18,9 @@ _NO_DRAW = Draw(Noise([]), torch.empty(0, dtype=torch.int64))  # for defences th
 
 
 def defended_model(name: str, inner: Model, part: Part[DefenceTraits], params: Mapping[str, Any]) -> Model:
-    """The model `inner` behind a defence; both of its versions are, the quick one and its owner's.
+    """The model `inner` behind a defence, as are its optimised copy and its original.
 
-    Small batches are padded by the model inside, so this one need not. It is differentiated as the model inside is.
+    The model inside pads small batches, so this one need not. It has gradients where the model inside has them.
     """
     _refuse(name, inner, part)
     guard = _Guard(part.function(**params), part)
@@ -41,35 +41,35 @@ def defended_model(name: str, inner: Model, part: Part[DefenceTraits], params: M
 
 
 def _refuse(name: str, inner: Model, part: Part[DefenceTraits]) -> None:
-    """A defence that cannot work with what the model inside gives or takes."""
+    """Refuse a defence that does not fit the inputs or outputs of the model inside."""
     if not gives(inner.capability, part.traits.needs):
-        found = f"{part.name} needs {part.traits.needs} of a model, but {inner.name} gives {inner.capability} only"
-        raise ModelError(f"{name}: {found}")
+        reason = f"{part.name} needs {part.traits.needs} of a model, but {inner.name} gives {inner.capability} only"
+        raise ModelError(f"{name}: {reason}")
     if part.traits.images and len(inner.input_shape) != 3:
-        found = f"{part.name} is for images (channels × height × width), which {inner.name} does not take"
-        raise ModelError(f"{name}: {found}")
+        reason = f"{part.name} is for images (channels × height × width), which {inner.name} does not take"
+        raise ModelError(f"{name}: {reason}")
 
 
 @dataclass(frozen=True)
 class _Guard:
-    """A defence with its parameters, and the part it was made by."""
+    """A defence with its parameters, and its registered part."""
 
     defence: Defence
     part: Part[DefenceTraits]
 
     def bound(self, shell: Model, inner: Model, draw: Draw | None) -> Model:
-        """The model with its random numbers from these streams; without, every input has a stream of its own."""
+        """The model with random numbers from these streams; without streams, each input's content seeds them."""
         owner = None if inner.owner is None else self._answering(shell, inner.original, draw)
         return replace(shell, answer=self._answering(shell, inner, draw), owner=owner)
 
     def _answering(self, shell: Model, inner: Model, draw: Draw | None) -> Callable[[Tensor], Tensor]:
         def answer(x: Tensor) -> Tensor:
             stream = self._stream(x, draw)
-            given, refused = inner.reply(self.defence.inputs(x, inner.bounds, stream))
-            given = self.defence.outputs(given, stream)
-            return self._marked(given, refused) if shell.rejects else given
+            outputs, refused = inner.reply(self.defence.inputs(x, inner.bounds, stream))
+            outputs = self.defence.outputs(outputs, stream)
+            return self._marked(outputs, refused) if shell.rejects else outputs
 
-        answer.__qualname__ = f"a model behind {self.part.name}"  # what complaints call it
+        answer.__qualname__ = f"a model behind {self.part.name}"  # its name in error messages
         return answer
 
     def _stream(self, x: Tensor, draw: Draw | None) -> Draw:
@@ -78,7 +78,7 @@ class _Guard:
         return Draw.by_content(x) if draw is None else draw
 
     def _marked(self, answer: Tensor, refused: Tensor | None) -> Tensor:
-        """The answer with one column more: 1 where this defence refuses it, or one inside did."""
+        """The answer with one more column: 1 where this defence, or one inside, refuses it."""
         marks = [mark for mark in (refused, self.defence.rejects(answer)) if mark is not None]
         rejected = torch.stack(marks).any(0)
         return torch.cat([answer, rejected[:, None].to(answer.dtype)], 1)

@@ -1,4 +1,4 @@
-"""How little the model believes its own answer."""
+"""The model's lack of confidence in its own answer."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Confidence:
     def score(self, x: Tensor, model: Model) -> Tensor:
         """With S the sum of exp(f_k − f_best) over the other classes, it is S / (1 + S).
 
-        So it has all its digits where 1 − p would round to 0: sure answers are told from surer ones.
+        So it has all its digits where 1 − p would round to 0: it still ranks very confident answers.
         """
         answer = model.ask(x).double()
         best = answer.max(1, keepdim=True)

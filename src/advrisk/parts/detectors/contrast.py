@@ -1,7 +1,7 @@
-"""Adversarial inputs against clean and noisy ones: what detectors that learn from successful attacks have in common.
+"""Adversarial inputs against clean and noisy ones: functions for detectors that learn from successful attacks.
 
-As Feinman et al. (2017) and Ma et al. (2018) do, noisy inputs count with the clean ones, so that a detector learns what
-sets attacks apart and not what sets any change apart.
+As in Feinman et al. (2017) and Ma et al. (2018), noisy inputs count as clean, so that a detector learns the marks of
+attacks and not those of any change.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ from advrisk.core.seeds import generator
 from advrisk.engine import Model
 from advrisk.parts.detectors.registry import Examples, State
 
-FEWEST = 5  # successes from which something can be learned
-_ROWS = 256  # asked at a time
+FEWEST = 5  # successes that a detector needs to learn
+_ROWS = 256  # per query
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def contrast(
     n = len(success)
     if n < FEWEST:
         raise DataError(
-            f"{detector} learns from successful attacks on {model.name}: {n} are there, at least {FEWEST} are needed; "
+            f"{detector} learns from successful attacks on {model.name}: found {n}, but it needs at least {FEWEST}; "
             "attack more samples or with a larger eps"
         )
     adversarial, origin = examples.adversarial[success], examples.origin.cpu()[success]
@@ -54,7 +54,7 @@ def contrast(
 
 
 def _drawn(rows: Tensor, most: int | None, seed: int) -> Tensor:
-    """At most so many of the rows, in their order."""
+    """At most `most` random rows, in their order."""
     if most is None or len(rows) <= most:
         return rows
     return rows[torch.from_numpy(np.sort(generator("drawn", seed).permutation(len(rows))[:most]))]
@@ -72,7 +72,7 @@ def _noisy(adversarial: Tensor, clean: Tensor, bounds: tuple[float, float], seed
 def in_batches(
     rows: Tensor, compute: Callable[[Tensor], Tensor], on_progress: Callable[[float], None] = lambda _: None
 ) -> Tensor:
-    """What `compute` makes of all rows, some at a time and without slopes."""
+    """`compute` applied to all rows, in batches and without gradients."""
     parts = []
     with torch.no_grad():
         for batch, share in _batches(rows):
@@ -87,13 +87,13 @@ def _batches(rows: Tensor) -> Iterator[tuple[Tensor, float]]:
 
 
 def fit_logistic(features: Tensor, attacked: Tensor, model: Model) -> dict[str, Tensor]:
-    """Logistic regression on z-scores, both kinds of equal weight altogether: what `log_odds` needs."""
+    """The state for `log_odds`: a logistic regression on z-scores, with equal total weight of both kinds."""
     from sklearn.linear_model import LogisticRegression
 
     if not bool(torch.isfinite(features).all()):
         n = int((~torch.isfinite(features)).any(1).sum())
         raise ModelError(
-            f"{model.name}: what its layers give for {counted(n, 'example')} of {len(features)} is not finite"
+            f"{model.name}: the outputs of its layers are not finite for {counted(n, 'example')} of {len(features)}"
         )
     mean, spread = features.mean(0), features.std(0, correction=0)
     scale = torch.where(spread > 0, spread, 1.0)
@@ -108,9 +108,9 @@ def fit_logistic(features: Tensor, attacked: Tensor, model: Model) -> dict[str, 
 
 
 def log_odds(features: Tensor, state: State) -> Tensor:
-    """The logarithm of the odds that an attack made the input: it orders inputs as the probability does.
+    """The log-odds that an attack made the input: they order inputs as the probability does.
 
-    Unlike that it keeps its digits, and its slope, where the answer is sure.
+    Unlike the probability they keep their digits, and their slope, where it is near 0 or 1.
     """
     z = (features - state["mean"].to(features.device)) / state["scale"].to(features.device)
     return (z * state["coefficients"].to(features.device)).sum(1) + state["intercept"].to(features.device)

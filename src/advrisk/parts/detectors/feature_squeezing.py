@@ -1,4 +1,4 @@
-"""How much the model changes its answer when the input is simplified."""
+"""The change of the model's answer when the input is simplified."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from advrisk.core.traits import DetectorTraits
 from advrisk.engine import Model
 from advrisk.parts.detectors.registry import detectors
 
-_ROWS = 32  # images whose non-local means are taken at a time: they fit into a processor's cache
+_ROWS = 32  # images per batch of non-local means: they fit into a processor's cache
 _NEVER = -80.0  # exponent of a weight of 1e-35; numbers smaller still are slow to compute with
 
 
@@ -40,8 +40,7 @@ class FeatureSqueezing:
 
     def __post_init__(self) -> None:
         if self.bits is None and self.median is None and self.non_local_means is None:
-            found = "found neither bits nor median nor non_local_means"
-            raise StudyError(f"feature-squeezing: {found}; at least one squeezer is needed")
+            raise StudyError("feature-squeezing: found neither bits nor median nor non_local_means; set at least one")
         if self.non_local_means is not None:
             parsed_windows(self.non_local_means)  # refuse it now
 
@@ -60,7 +59,7 @@ class FeatureSqueezing:
 
 
 class Windows(NamedTuple):
-    """What non-local means are taken over: windows are odd sides in pixels, the strength is in steps of 8 bits."""
+    """The windows of non-local means: odd sides in pixels, and the strength in steps of 8 bits."""
 
     search: int
     patch: int
@@ -72,7 +71,7 @@ def parsed_windows(text: str) -> Windows:
     match = re.fullmatch(r"(\d{1,2})-(\d{1,2})-(\d{1,3}(?:\.\d{1,6})?)", text)
     windows = Windows(int(match[1]), int(match[2]), float(match[3])) if match else None
     if windows is None or windows.search % 2 == 0 or windows.patch % 2 == 0 or windows.strength == 0:
-        needed = "search-patch-strength is needed, two odd numbers of pixels and steps of 8 bits: 13-3-2, say"
+        needed = "write search-patch-strength, two odd numbers of pixels and steps of 8 bits, such as 13-3-2"
         raise StudyError(f"feature-squeezing.non_local_means: found {text!r}; {needed}")
     return windows
 
@@ -80,7 +79,7 @@ def parsed_windows(text: str) -> Windows:
 def fewer_bits(x: Tensor, bits: int, bounds: tuple[float, float]) -> Tensor:
     """Every value at the nearest of 2^bits levels, which divide the bounds evenly.
 
-    Slopes pass as if nothing were rounded, so that an attacker who knows of it has something to follow.
+    Gradients pass as if nothing were rounded, so that an attacker who knows the detector has gradients.
     """
     low, high = bounds
     steps = 2**bits - 1
@@ -90,7 +89,7 @@ def fewer_bits(x: Tensor, bits: int, bounds: tuple[float, float]) -> Tensor:
 
 
 def median_filtered(x: Tensor, side: int) -> Tensor:
-    """The median of a square window, channel by channel; images go on mirrored beyond their edges.
+    """The median of a square window, channel by channel; images are mirrored beyond their edges.
 
     As in the paper, the pixel itself is at the lower right of the middle of an even window, and of an even number of
     values the upper median counts.
@@ -104,7 +103,7 @@ def median_filtered(x: Tensor, side: int) -> Tensor:
 
 
 def non_local_means(x: Tensor, windows: Windows, bounds: tuple[float, float]) -> Tensor:
-    """Buades, Coll & Morel (2005): each pixel becomes a mean over its search window, weighted by how alike patches are.
+    """Buades, Coll & Morel (2005): each pixel becomes a mean over its search window, weighted by patch similarity.
 
     A pixel weighs exp(−d / h²), d the mean square difference between the patch around it and the one in the middle,
     over all channels at once. Images are mirrored beyond their edges, as in OpenCV's fastNlMeansDenoising, which the
@@ -121,7 +120,7 @@ def _means(x: Tensor, windows: Windows, strength: float) -> Tensor:
     padded = x[..., rows, :][..., columns]
     total, weight = torch.zeros_like(x), torch.zeros_like(x[:, :1])
     for down in range(windows.search):
-        # Row by row, and computed again for slopes: what they need of all rows at once would take gigabytes.
+        # Row by row, and computed again in the backward pass: storing all rows would take gigabytes.
         more, heavier = checkpoint(
             _row_of_means, padded, down, windows, strength, use_reentrant=False, preserve_rng_state=False
         )
@@ -138,17 +137,17 @@ def _row_of_means(padded: Tensor, down: int, windows: Windows, strength: float) 
     for right in range(windows.search):
         other = padded[..., down : down + height, right : right + width]
         distance = _patch_means((middle - other).square().mean(1, keepdim=True), windows.patch)
-        alike = torch.exp((-distance / strength**2).clamp_min(_NEVER))
-        weight = weight + alike
-        total = total + alike * other[..., border : height - border, border : width - border]
+        similarity = torch.exp((-distance / strength**2).clamp_min(_NEVER))
+        weight = weight + similarity
+        total = total + similarity * other[..., border : height - border, border : width - border]
     return total, weight
 
 
 def _patch_means(x: Tensor, side: int) -> Tensor:
-    """What avg_pool2d(x, side, stride=1) gives, several times as fast."""
+    """avg_pool2d(x, side, stride=1), several times as fast."""
     for axis in (-2, -1):
         size = x.shape[axis] - side + 1
-        x = sum((x.narrow(axis, place, size) for place in range(1, side)), start=x.narrow(axis, 0, size))
+        x = sum((x.narrow(axis, offset, size) for offset in range(1, side)), start=x.narrow(axis, 0, size))
     return x / side**2
 
 

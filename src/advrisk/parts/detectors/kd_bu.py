@@ -1,4 +1,4 @@
-"""How rare an input looks to the last hidden layer, and how unsure the model is of it."""
+"""The rarity of an input in the last hidden layer, and the uncertainty of the model about it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from advrisk.parts.detectors.registry import Examples, State, detectors
 
 ENOUGH = 10  # points of a class, for a density of its own
 FOLDS = 5
-Look = Callable[[Tensor], tuple[Tensor, Tensor]]  # inputs -> the model's answer, and what is looked at
+Reader = Callable[[Tensor], tuple[Tensor, Tensor]]  # inputs -> the model's answer, and hidden activations
 
 _GRID = np.logspace(-2, 0.5, 26)  # bandwidths, in standard deviations of a feature within a class
 
@@ -49,13 +49,13 @@ class DensityAndUncertainty:
     The density of what goes into the last layer with weights (or comes out of `layer`) under the training inputs of the
     predicted class, with a Gaussian kernel, and the variance of the predicted probabilities over `draws` networks
     thinned by dropout, averaged over classes. A logistic regression of the logarithm of the first and of the second, on
-    z-scores, tells adversarial inputs from clean and noisy ones. The score is its log-odds.
+    z-scores, separates adversarial inputs from clean and noisy ones. The score is its log-odds.
 
     `bandwidth` is one number for all classes; without it, the one with the largest likelihood in 5-fold
     cross-validation, of 26 from 0.01 to 3.2 standard deviations. A class keeps `points` training inputs at most, drawn
-    by the seed; one with fewer than 10 takes a density of all classes. While fitting, an input is never compared with
-    itself, nor what was made from it with it; the logistic regression learns from at most `examples` inputs of each
-    kind. The thinned networks are drawn once, by the seed, and the same for every input.
+    by the seed; one with fewer than 10 uses the density of all classes. The fit never compares an input, or a change of
+    it, with itself. The logistic regression learns from at most `examples` inputs of each kind. The thinned networks
+    are drawn once, by the seed, and are the same for every input.
     """
 
     draws: Annotated[int, Ge(2)] = 50
@@ -71,50 +71,50 @@ class DensityAndUncertainty:
 
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         refuse_without_dropout(model)
-        look, learned = self._look(model), contrast(examples, model, "kd-bu", most=self.examples)
-        hidden = in_batches(examples.clean, lambda x: look(x)[1])
+        read, learned = self._reader(model), contrast(examples, model, "kd-bu", most=self.examples)
+        hidden = in_batches(examples.clean, lambda x: read(x)[1])
         density = _density(hidden, examples, model.n_classes, most=self.points, bandwidth=self.bandwidth)
         seed = key("kd-bu", examples.seed) >> 1  # fits into 63 bits
 
         def features(rows: Tensor) -> Tensor:
-            return self._features(learned.x[rows], model, look, density, seed, origin=learned.origin[rows])
+            return self._features(learned.x[rows], model, read, density, seed, origin=learned.origin[rows])
 
-        found = in_batches(torch.arange(len(learned.x)), features, on_progress)
-        logistic = fit_logistic(found, learned.attacked, model)
+        values = in_batches(torch.arange(len(learned.x)), features, on_progress)
+        logistic = fit_logistic(values, learned.attacked, model)
         return {**density.state(), "seed": torch.tensor([seed]), **logistic}
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
         density, seed = Density.of(state, x.device), int(state["seed"])
-        return log_odds(self._features(x, model, self._look(model), density, seed), state)
+        return log_odds(self._features(x, model, self._reader(model), density, seed), state)
 
-    def _look(self, model: Model) -> Look:
+    def _reader(self, model: Model) -> Reader:
         if self.layer is None:
             last = last_layer(model)
             return lambda x: last_hidden(model, x, last=last)
         (layer,) = named_layers(model, [self.layer])
 
-        def look(x: Tensor) -> tuple[Tensor, Tensor]:
+        def read(x: Tensor) -> tuple[Tensor, Tensor]:
             answer, (hidden,) = activations(model, x, [layer])
             return answer, hidden
 
-        return look
+        return read
 
     def _features(
-        self, x: Tensor, model: Model, look: Look, density: "Density", seed: int, *, origin: Tensor | None = None
+        self, x: Tensor, model: Model, read: Reader, density: "Density", seed: int, *, origin: Tensor | None = None
     ) -> Tensor:
-        answer, hidden = look(x)
+        answer, hidden = read(x)
         rarity = density.log(hidden, predicted(model, answer), origin=origin)
         return torch.stack([rarity, dropout_variance(model, x, draws=self.draws, seed=seed)], 1)
 
 
 @dataclass(frozen=True)
 class Density:
-    """A kernel density for each class: that of `points[start:stop]`, by the class's row of `span`."""
+    """A kernel density for each class: that of `points[start:stop]`, with the bounds from the class's row of `span`."""
 
     points: Tensor
     span: Tensor
     bandwidth: float
-    source: Tensor  # the clean input that each point is of
+    source: Tensor  # the clean input of each point
 
     @staticmethod
     def of(state: State, device: torch.device) -> "Density":
@@ -129,8 +129,8 @@ class Density:
         }
 
     def log(self, hidden: Tensor, classes: Tensor, *, origin: Tensor | None = None) -> Tensor:
-        """The logarithm of the density under each row's class; without the point that is of the row's origin."""
-        order, found = [], []
+        """The logarithm of the density under each row's class, without the point of the row's origin."""
+        order, densities = [], []
         for number in sorted(set(classes.tolist())):
             rows = (classes == number).nonzero().squeeze(1)
             start, stop = self.span[number].tolist()
@@ -139,8 +139,8 @@ class Density:
                 own = origin[rows.cpu()][:, None] == self.source[start:stop]
                 squared = squared.masked_fill(own.to(squared.device), torch.inf)
             order.append(rows)
-            found.append(log_density(squared, self.bandwidth, hidden.shape[1]))
-        return torch.cat(found)[torch.cat(order).argsort()]
+            densities.append(log_density(squared, self.bandwidth, hidden.shape[1]))
+        return torch.cat(densities)[torch.cat(order).argsort()]
 
 
 def dropout_variance(model: Model, x: Tensor, *, draws: int, seed: int) -> Tensor:
@@ -155,7 +155,7 @@ def dropout_variance(model: Model, x: Tensor, *, draws: int, seed: int) -> Tenso
 
 
 def cross_validated_bandwidth(groups: Sequence[Tensor], seed: int) -> float:
-    """The bandwidth under which held-out points of all groups together are likeliest."""
+    """The bandwidth with the largest likelihood of the held-out points of all groups."""
     features, rng = groups[0].shape[1], generator("folds", seed)
     fold = [torch.from_numpy(rng.permutation(len(group)) % FOLDS).to(group.device) for group in groups]
     squared = [squared_distances(group, group) for group in groups]
@@ -173,17 +173,17 @@ def bandwidths(squared: Sequence[Tensor], features: int) -> list[float]:
 
 
 def _density(hidden: Tensor, examples: Examples, n_classes: int, *, most: int, bandwidth: float | None) -> Density:
-    """Points by class, and at the end those of all classes, for classes that have too few."""
+    """Points by class, and at the end those of all classes, for classes with too few."""
     if len(hidden) < ENOUGH:
-        raise DataError(f"{len(hidden)} clean inputs to learn from, at least {ENOUGH} are needed")
+        raise DataError(f"kd-bu learns from at least {ENOUGH} clean inputs, found {len(hidden)}")
     rng, label = generator("points", examples.seed), examples.label.cpu().numpy()
     members = [np.flatnonzero(label == number) for number in range(n_classes)]
     own = [some[np.sort(rng.permutation(len(some))[:most])] for some in members if len(some) >= ENOUGH]
     everyone = np.sort(rng.permutation(len(hidden))[:most])
     groups = own if len(own) == n_classes else [*own, everyone]
     ends = np.cumsum([len(group) for group in groups])
-    place = iter(range(len(own)))
-    numbers = [next(place) if len(some) >= ENOUGH else len(groups) - 1 for some in members]
+    group_index = iter(range(len(own)))
+    numbers = [next(group_index) if len(some) >= ENOUGH else len(groups) - 1 for some in members]
     span = torch.from_numpy(np.stack([ends - [len(group) for group in groups], ends], 1)[numbers])
     points = [hidden[torch.from_numpy(group)] for group in groups]
     if bandwidth is None:

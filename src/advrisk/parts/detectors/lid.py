@@ -1,4 +1,4 @@
-"""How many directions lead away from an input inside the model: more for adversarial ones."""
+"""The intrinsic dimension around an input inside the model: higher for adversarial inputs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,14 +32,13 @@ class LocalIntrinsicDimension:
     """Ma et al. (2018), "Characterizing Adversarial Subspaces …": the local intrinsic dimension in each hidden layer.
 
     −(1/k Σ_i log(r_i / r_k))⁻¹, with r_1 … r_k the distances to the `neighbours` nearest of a minibatch of clean
-    inputs, in each layer; a logistic regression of these, on z-scores, tells adversarial inputs from clean and noisy
-    ones. The score is its log-odds.
+    inputs, in each layer; a logistic regression of these, on z-scores, separates adversarial inputs from clean and
+    noisy ones. The score is its log-odds.
 
     The paper draws a new minibatch for every batch that it scores. Here `batches` minibatches of `minibatch` training
-    inputs each are drawn once, what the layers give for them is kept, and the dimensions are averaged: an input always
-    gets the same score, for one pass. What was made from these inputs is left out of the fit. `layers` names what to
-    look at; without it, it is the activation modules if there are two or more, else the layers with weights but the
-    last.
+    inputs each are drawn once, their activations are kept, and the dimensions are averaged: an input always gets the
+    same score, for one pass. The fit leaves out attacks on these inputs. `layers` names the layers to read; by default
+    these are the activation modules if there are two or more, else the layers with weights but the last.
     """
 
     neighbours: Annotated[int, Ge(2)] = 20
@@ -65,8 +64,8 @@ class LocalIntrinsicDimension:
         layers = self._layers(model)
         if len(examples.clean) < self.fewest:
             raise DataError(
-                f"{len(examples.clean)} clean inputs to learn from, more than {self.fewest - 1} are needed "
-                "(minibatch × batches); give the split `train` more samples, or choose a smaller minibatch"
+                f"lid learns from more than {self.fewest - 1} clean inputs (minibatch × batches), found "
+                f"{len(examples.clean)}; give the split `train` more samples, or choose a smaller minibatch"
             )
         drawn = generator("lid", examples.seed).permutation(len(examples.clean))[: self.fewest - 1]
         rows = torch.from_numpy(drawn)
@@ -78,28 +77,28 @@ class LocalIntrinsicDimension:
             return self._dimensions(x, model, layers, reference)
 
         features = in_batches(learned.x, dimensions, on_progress)
-        kept = {f"reference.{place}": given for place, given in enumerate(reference)}
+        kept = {f"reference.{index}": outputs for index, outputs in enumerate(reference)}
         return {**kept, **fit_logistic(features, learned.attacked, model)}
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
         layers = self._layers(model)
         if "reference" in state:
             raise DataError(
-                f"lid: what it learned of {model.name} is stored in an older form, as inputs; delete that file, in the "
-                "folder `detectors` of the run, and run again: it learns the same anew"
+                f"lid: its fit for {model.name} is stored in an older form, as inputs; delete that file in the folder "
+                "`detectors` of the run and run again: lid learns the same once more"
             )
-        reference = [state[f"reference.{place}"] for place in range(len(layers))]
+        reference = [state[f"reference.{index}"] for index in range(len(layers))]
         return log_odds(self._dimensions(x, model, layers, reference), state)
 
     def _layers(self, model: Model) -> tuple[str, ...]:
         return hidden_layers(model) if self.layers is None else named_layers(model, self.layers)
 
     def _dimensions(self, x: Tensor, model: Model, layers: Sequence[str], reference: Sequence[Tensor]) -> Tensor:
-        """One dimension for each row and layer, from what the layers gave for the minibatches."""
+        """One dimension for each row and layer, from the layers' outputs for the minibatches."""
         points = dict(zip(layers, reference, strict=True))
 
-        def dimension(layer: str, given: Tensor) -> Tensor:
-            squared = squared_distances(given, points[layer].to(given.device))
+        def dimension(layer: str, outputs: Tensor) -> Tensor:
+            squared = squared_distances(outputs, points[layer].to(outputs.device))
             return local_dimension(squared.view(len(x), self.batches, self.minibatch), self.neighbours).mean(1)
 
         return torch.stack(activations(model, x, layers, each=dimension)[1], 1)

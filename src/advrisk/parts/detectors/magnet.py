@@ -1,4 +1,4 @@
-"""How far an input lies from where auto-encoders that know clean inputs would move it."""
+"""The distance between an input and its reconstruction by auto-encoders trained on clean inputs."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ POOLED, SHALLOW = "pooled", "shallow"
 _LAYERS = {POOLED: ("conv", "half", "conv", "conv", "double", "conv"), SHALLOW: ("conv", "conv")}
 FEWEST = 10  # clean inputs to learn from
 MIN_ROWS = 16  # fewer are padded: below, convolutions sum in another order (see `engine.model.Model`)
-_ROWS = 256  # answered at a time
+_ROWS = 256  # per batch
 _LEAST = 1e-12  # threshold, in place of 0
 _HUGE = 1e9
 
@@ -30,7 +30,7 @@ _HUGE = 1e9
 @detectors.register(
     "magnet",
     traits=DetectorTraits(
-        "attacks are not known beforehand: it learns from clean images only",
+        "you do not know the attacks beforehand: it learns from clean images only",
         needs="scores",
         images=True,
         learns="clean",
@@ -38,7 +38,7 @@ _HUGE = 1e9
 )
 @dataclass(frozen=True, kw_only=True)
 class MagNet:
-    """Meng & Chen (2017), "MagNet": how badly auto-encoders trained on clean inputs restore an input.
+    """Meng & Chen (2017), "MagNet": the error with which auto-encoders trained on clean inputs restore an input.
 
     Four numbers: the mean of (x − ae(x))² with an auto-encoder that halves the image on its way, the mean of
     |x − ae(x)| with a shallow one, and the Jensen–Shannon divergence of softmax(logits / T) between x and the former's
@@ -71,10 +71,10 @@ class MagNet:
 
     def fit(self, examples: Examples, model: Model, *, on_progress: Callable[[float], None]) -> State:
         if len(examples.clean) < FEWEST:
-            found = f"magnet learns from at least {FEWEST} clean inputs, found {len(examples.clean)}"
-            raise DataError(f"{found}; set more aside in the split `train`")
+            problem = f"magnet learns from at least {FEWEST} clean inputs, found {len(examples.clean)}"
+            raise DataError(f"{problem}; give the split `train` more samples")
         generator = torch.Generator().manual_seed(examples.seed)
-        x, held = self._halves(examples, generator)
+        x, held_out = self._split(examples, generator)
         x = _unit(x, model.bounds)
         names = [POOLED, SHALLOW] if self.pooled else [SHALLOW]
         state: dict[str, Tensor] = {}
@@ -82,37 +82,37 @@ class MagNet:
             weights = self._trained(name, x, generator, _share_of(on_progress, done, len(names)))
             state |= {f"{name}.{key}": value for key, value in weights.items()}
         with torch.no_grad():
-            marks = torch.cat([self.marks(part, model, state) for part in torch.split(held, _ROWS)])
+            marks = torch.cat([self.marks(part, model, state) for part in torch.split(held_out, _ROWS)])
         state["thresholds"] = thresholds(marks, self.false_alarms)
         return {name: value.cpu() for name, value in state.items()}
 
     def doubt(self, examples: Examples, model: Model, state: State) -> str:
-        """Whether an auto-encoder learned less than one that ignores its input and always says the mean image."""
-        x, held = self._halves(examples, torch.Generator().manual_seed(examples.seed))
-        without = float((held - x.mean(0)).square().mean())
+        """The reason to doubt an auto-encoder that restores images no better than their mean image; "" if none."""
+        x, held_out = self._split(examples, torch.Generator().manual_seed(examples.seed))
+        baseline = float((held_out - x.mean(0)).square().mean())
         for name in (POOLED, SHALLOW) if self.pooled else (SHALLOW,):
             with torch.no_grad():
-                restoring = [restored(part, name, model.bounds, state) - part for part in torch.split(held, _ROWS)]
-            found = float(torch.cat(restoring).square().mean())
-            if not found < without:
+                errors = [restored(part, name, model.bounds, state) - part for part in torch.split(held_out, _ROWS)]
+            error = float(torch.cat(errors).square().mean())
+            if not error < baseline:
                 return (
                     f"its {name} auto-encoder restores clean images no better than their mean image would (mean square "
-                    f"{found:.3g} and {without:.3g}, on {len(held)} held out); train longer (`epochs`), on more "
+                    f"{error:.3g} and {baseline:.3g}, on {len(held_out)} held out); train longer (`epochs`), on more "
                     "samples of `train`, or with another `learning_rate`"
                 )
         return ""
 
-    def _halves(self, examples: Examples, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _split(self, examples: Examples, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Clean inputs to train on, and those held out."""
         order = torch.randperm(len(examples.clean), generator=generator).to(examples.clean.device)
-        n_held = min(max(1, round(self.held_out * len(order))), len(order) - 1)
-        return examples.clean[order[n_held:]], examples.clean[order[:n_held]]
+        n_held_out = min(max(1, round(self.held_out * len(order))), len(order) - 1)
+        return examples.clean[order[n_held_out:]], examples.clean[order[:n_held_out]]
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
         return (self.marks(x, model, state) / state["thresholds"].to(x.device)).amax(1)
 
     def marks(self, x: Tensor, model: Model, state: State) -> Tensor:
-        """What each sub-detector says of each input, in float64: mean square, mean difference, divergences."""
+        """The numbers of each sub-detector for each input, in float64: mean square, mean difference, divergences."""
         reformer = POOLED if self.pooled else SHALLOW
         reformed = restored(x, reformer, model.bounds, state)
         shallow = restored(x, SHALLOW, model.bounds, state) if self.pooled else reformed
@@ -149,7 +149,7 @@ class MagNet:
 
 
 def thresholds(marks: Tensor, false_alarms: float) -> Tensor:
-    """For each column the smallest of its values that no more than a share of them lie above."""
+    """For each column the smallest value that at most the share `false_alarms` exceeds."""
     n_above = math.floor(false_alarms * len(marks) + 1e-9)  # 0.001 · 1000 is less than 1 by rounding
     return marks.sort(0, descending=True).values[n_above].clamp_min(_LEAST)
 
@@ -172,20 +172,20 @@ def restored(x: Tensor, name: str, bounds: tuple[float, float], state: State) ->
 
 def _layers(name: str, x: Tensor, weights: Mapping[str, Tensor]) -> Iterator[Tensor]:
     """The activations of each convolution: 3 × 3, sigmoid, all of the input's size but between halving and doubling."""
-    size, place = x.shape[-2:], 0
+    size, index = x.shape[-2:], 0
     for layer in (*_LAYERS[name], "conv"):
         if layer == "half":
             x = F.avg_pool2d(x, 2, ceil_mode=True, count_include_pad=False)
         elif layer == "double":
             x = F.interpolate(x, scale_factor=2, mode="nearest")[..., : size[0], : size[1]]
         else:
-            x = torch.sigmoid(_Convolution.apply(x, weights[f"{place}.weight"], weights[f"{place}.bias"]))  # type: ignore[no-untyped-call]
-            place += 1
+            x = torch.sigmoid(_Convolution.apply(x, weights[f"{index}.weight"], weights[f"{index}.bias"]))  # type: ignore[no-untyped-call]
+            index += 1
             yield x
 
 
 class _Convolution(torch.autograd.Function):
-    """F.conv2d(…, padding=1), which pulls slopes back to few channels three times as fast: by another convolution."""
+    """F.conv2d(…, padding=1), whose backward to few channels is three times as fast: another convolution."""
 
     @staticmethod
     def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -208,14 +208,14 @@ class _Convolution(torch.autograd.Function):
 def _fresh_weights(
     name: str, n_channels: int, filters: int, generator: torch.Generator, device: torch.device
 ) -> dict[str, Tensor]:
-    """Uniform as Glorot & Bengio (2010) have it, and biases of 0: what the authors' library begins with."""
+    """Uniform weights as in Glorot & Bengio (2010), and biases of 0: the defaults of the authors' library."""
     widths = [n_channels, *[filters] * _LAYERS[name].count("conv"), n_channels]
     weights = {}
-    for place, (before, after) in enumerate(itertools.pairwise(widths)):
+    for index, (before, after) in enumerate(itertools.pairwise(widths)):
         limit = math.sqrt(6 / (9 * (before + after)))
         drawn = torch.rand(after, before, 3, 3, generator=generator)
-        weights[f"{place}.weight"] = ((2 * drawn - 1) * limit).to(device).requires_grad_(True)
-        weights[f"{place}.bias"] = torch.zeros(after, device=device, requires_grad=True)
+        weights[f"{index}.weight"] = ((2 * drawn - 1) * limit).to(device).requires_grad_(True)
+        weights[f"{index}.bias"] = torch.zeros(after, device=device, requires_grad=True)
     return weights
 
 

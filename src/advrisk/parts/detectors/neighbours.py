@@ -1,7 +1,7 @@
-"""How far rows lie from points, and what follows from it: kernel density, and local intrinsic dimension.
+"""Distances between rows and points, and estimates from them: kernel density, and local intrinsic dimension.
 
 In float64 and by products of matrices. These always have the same number of rows, as the order of summation depends on
-it: so what a row gets does not depend on how many others there are. Nothing here knows models.
+it: so a row's result does not depend on the number of other rows. Nothing here knows models.
 """
 
 import math
@@ -9,14 +9,14 @@ import math
 import torch
 from torch import Tensor
 
-LARGEST_DIMENSION = 1e4  # where all neighbours are equally far, which is no dimension at all
-_FEATURES = 8192  # taken at a time
-_ROWS = 32  # taken at a time; fewer are padded
+LARGEST_DIMENSION = 1e4  # where all neighbours are equally far and the dimension is undefined
+_FEATURES = 8192  # per block
+_ROWS = 32  # per block; fewer are padded
 _SAME = 1e-12  # of the squared lengths: a smaller squared distance is rounding, the points are the same
 
 
 def squared_distances(x: Tensor, points: Tensor) -> Tensor:
-    """‖x_i − p_j‖² for rows × points; exactly 0 where they are the same but for rounding."""
+    """‖x_i − p_j‖² for rows × points; exactly 0 where they are equal up to rounding."""
     rows = torch.split(torch.nn.functional.pad(x, (0, 0, 0, -len(x) % _ROWS)), _ROWS)
     nothing = torch.zeros(_ROWS, len(points), dtype=torch.float64, device=x.device)
     total, size = [nothing] * len(rows), [nothing] * len(rows)
@@ -25,13 +25,13 @@ def squared_distances(x: Tensor, points: Tensor) -> Tensor:
         centre = some.mean(0)
         some = some - centre
         lengths = some.square().sum(1)
-        for place, block in enumerate(rows):
+        for index, block in enumerate(rows):
             moved = block[:, start : start + _FEATURES].double() - centre
             both = moved.square().sum(1)[:, None] + lengths
-            total[place] = total[place] + (both - 2 * moved @ some.T)
-            size[place] = size[place] + both.detach()
-    found, scale = torch.cat(total), torch.cat(size)
-    return torch.where(found > _SAME * scale, found, 0.0)[: len(x)]
+            total[index] = total[index] + (both - 2 * moved @ some.T)
+            size[index] = size[index] + both.detach()
+    squared, scale = torch.cat(total), torch.cat(size)
+    return torch.where(squared > _SAME * scale, squared, 0.0)[: len(x)]
 
 
 def log_density(squared: Tensor, bandwidth: float, features: int) -> Tensor:
@@ -48,15 +48,15 @@ def log_density(squared: Tensor, bandwidth: float, features: int) -> Tensor:
 def local_dimension(squared: Tensor, neighbours: int) -> Tensor:
     """The local intrinsic dimension by maximum likelihood, from squared distances to points in the last dimension.
 
-    −(1/k Σ_i log(r_i / r_k))⁻¹ over the k nearest. Points at distance 0 are the row itself or its double and do not
-    count. With fewer than k others these are taken; with fewer than two the dimension is 0. Where all are equally far
-    the formula gives infinity, and this `LARGEST_DIMENSION`.
+    −(1/k Σ_i log(r_i / r_k))⁻¹ over the k nearest. Points at distance 0 are the row itself or its duplicate and do not
+    count. With fewer than k others, all count; with fewer than two the dimension is 0. Where all are equally far, the
+    formula gives infinity, and this function `LARGEST_DIMENSION`.
     """
     others = torch.where(squared > 0, squared, torch.inf)
     nearest = others.topk(neighbours, dim=-1, largest=False).values
-    there = torch.isfinite(nearest)
-    logs = torch.where(there, nearest, 1.0).log() / 2
-    n = there.sum(-1)
+    finite = torch.isfinite(nearest)
+    logs = torch.where(finite, nearest, 1.0).log() / 2
+    n = finite.sum(-1)
     farthest = logs.gather(-1, (n - 1).clamp(min=0)[..., None])
-    spread = torch.where(there, farthest - logs, 0.0).sum(-1) / n.clamp(min=1)
+    spread = torch.where(finite, farthest - logs, 0.0).sum(-1) / n.clamp(min=1)
     return torch.where(n >= 2, 1 / spread.clamp(min=1 / LARGEST_DIMENSION), 0.0)

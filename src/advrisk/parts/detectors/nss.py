@@ -1,4 +1,4 @@
-"""Whether the pixels of an image are related as those of untouched images are."""
+"""Natural scene statistics: whether neighbouring pixels are related as in clean images."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 WINDOW, SIGMA = 7, 7 / 6
 CONTRAST = 1 / 255  # one step of 8 bits, where inputs lie between 0 and 1: keeps flat regions from being divided by 0
-LUMA = (0.2125, 0.7154, 0.0721)  # red, green, blue: BT.709, as the authors' code has it
-SHAPES = (0.2, 10.0)  # of the generalised Gaussians that are told apart
+LUMA = (0.2125, 0.7154, 0.0721)  # red, green, blue: BT.709, as in the authors' code
+SHAPES = (0.2, 10.0)  # the range of the generalised Gaussians' shape
 PENALTIES, WIDTHS = (1.0, 10.0, 100.0), (0.003, 0.03, 0.3)  # the grid of C and gamma
 N_FOLDS = 3
-_SEARCHED = 2000  # examples that C and gamma are chosen by
-_ROWS = 256  # images whose features are computed at a time
-_TINY = 1e-12  # a variance below it is none
+_SEARCHED = 2000  # examples for the choice of C and gamma
+_ROWS = 256  # images per batch of features
+_TINY = 1e-12  # a variance below counts as 0
 
 
 @detectors.register(
     "nss",
-    traits=DetectorTraits("attacks leave a grain on images that is not theirs", images=True, learns="attacks"),
+    traits=DetectorTraits("attacks leave unnatural grain on images", images=True, learns="attacks"),
 )
 @dataclass(frozen=True, kw_only=True)
 class NaturalSceneStatistics:
@@ -41,9 +41,9 @@ class NaturalSceneStatistics:
     The statistics are those of BRISQUE (Mittal et al. 2012): each pixel's distance from the mean of its surroundings,
     in units of their deviation, follows a generalised Gaussian (shape, variance), and the product of neighbours an
     asymmetric one (shape, mean, left and right variance) in each of four directions. That makes 18 numbers on each of
-    `scales`: the image, and one of half its size (the authors' own code takes the first only). An RBF kernel SVM tells
-    clean from attacked; the score is its decision function. Its `c` and `gamma` (None) are chosen by cross-validation.
-    Colour images are turned to gray first, as the authors' code does. The model is not asked.
+    `scales`: the image, and one of half its size (the authors' own code takes the first only). An RBF kernel SVM
+    separates clean from attacked; the score is its decision function. Cross-validation chooses its `c` and `gamma`
+    where they are None. Colour images become gray first, as in the authors' code. The detector never queries the model.
     """
 
     c: Annotated[float, Gt(0)] | None = None
@@ -70,9 +70,9 @@ class NaturalSceneStatistics:
         }
 
     def score(self, x: Tensor, model: Model, state: State) -> Tensor:
-        known = {name: value.to(x.device) for name, value in state.items()}
-        standard = (statistics(x, model.bounds, scales=self.scales) - known["mean"]) / known["scale"]
-        return decision(standard, known)
+        local = {name: value.to(x.device) for name, value in state.items()}
+        standard = (statistics(x, model.bounds, scales=self.scales) - local["mean"]) / local["scale"]
+        return decision(standard, local)
 
     def _features_of_all(self, x: Tensor, model: Model, on_progress: Callable[[float], None]) -> Tensor:
         parts = []
@@ -85,15 +85,15 @@ class NaturalSceneStatistics:
     def _svm(
         self, features: Tensor, attacked: Tensor, fold: Tensor, seed: int, on_progress: Callable[[float], None]
     ) -> "SVC":
-        """Fitted to all, with the C and gamma that did best on a part: each fold by the others."""
-        grid = [(c, gamma) for c in _given_or(self.c, PENALTIES) for gamma in _given_or(self.gamma, WIDTHS)]
+        """An SVM fitted to all examples, with the best C and gamma of a cross-validation on some of them."""
+        grid = [(c, gamma) for c in _fixed_or(self.c, PENALTIES) for gamma in _fixed_or(self.gamma, WIDTHS)]
         chosen = grid[0]
         if len(grid) > 1:
             few = _some_of_each(attacked, fold, seed)
             areas = []
-            for place, (c, gamma) in enumerate(grid):
+            for index, (c, gamma) in enumerate(grid):
                 areas.append(_area(features[few], attacked[few], fold[few], c=c, gamma=gamma))
-                on_progress((place + 1) / (len(grid) + 2))
+                on_progress((index + 1) / (len(grid) + 2))
             chosen = grid[areas.index(max(areas))]
         svm = _fitted(features, attacked, c=chosen[0], gamma=chosen[1])
         on_progress(1.0)
@@ -105,8 +105,8 @@ def statistics(x: Tensor, bounds: tuple[float, float], *, scales: int = 2) -> Te
     low, high = bounds
     image = gray((x.double() - low) / (high - low))
     if min(image.shape[-2:]) < 2**scales:
-        found = f"images of {image.shape[-2]} × {image.shape[-1]} have too few neighbours for {scales} scales"
-        raise DataError(f"nss: {found}; they need {2**scales} × {2**scales}, or another detector")
+        problem = f"images of {image.shape[-2]} × {image.shape[-1]} have too few neighbours for {scales} scales"
+        raise DataError(f"nss: {problem}; they need {2**scales} × {2**scales}, or another detector")
     columns = list(_of_one_scale(image))
     if scales == 2:
         columns += _of_one_scale(F.avg_pool2d(image[:, None], 2)[:, 0])
@@ -152,8 +152,8 @@ def _less_itself(image: Tensor, axis: int) -> Tensor:
     size = image.shape[axis]
     padded = F.pad(image, (0, 0, reach, reach) if axis == 1 else (reach, reach))
     total = torch.zeros_like(image)
-    for place, weight in enumerate(weights):
-        total = total + weight / sum(weights) * (padded.narrow(axis, place, size) - image)
+    for offset, weight in enumerate(weights):
+        total = total + weight / sum(weights) * (padded.narrow(axis, offset, size) - image)
     return total
 
 
@@ -184,9 +184,9 @@ def shape_of(ratio: Tensor) -> Tensor:
     """The shape α with ρ(α) = Γ(2/α)² / (Γ(1/α) Γ(3/α)), by interpolation; one outside SHAPES is the nearest in it."""
     ratios, shapes = (table.to(ratio.device) for table in _table())
     within = ratio.clamp(*_ratio_range())
-    place = torch.searchsorted(ratios, within.detach()).clamp(1, len(ratios) - 1)
-    low, high = ratios[place - 1], ratios[place]
-    return shapes[place - 1] + (within - low) / (high - low) * (shapes[place] - shapes[place - 1])
+    index = torch.searchsorted(ratios, within.detach()).clamp(1, len(ratios) - 1)
+    low, high = ratios[index - 1], ratios[index]
+    return shapes[index - 1] + (within - low) / (high - low) * (shapes[index] - shapes[index - 1])
 
 
 @cache
@@ -208,7 +208,7 @@ def _root(x: Tensor) -> Tensor:
 
 
 def decision(standard: Tensor, state: State) -> Tensor:
-    """What SVC.decision_function gives: Σ_i w_i exp(−γ ‖x − v_i‖²) + b. Rows are summed one by one."""
+    """SVC.decision_function in torch: Σ_i w_i exp(−γ ‖x − v_i‖²) + b. Rows are summed one by one."""
     distance = torch.cdist(standard, state["vectors"], compute_mode="donot_use_mm_for_euclid_dist")
     kernel = torch.exp(-state["gamma"] * distance**2)
     return (kernel * state["weights"]).sum(1) + state["intercept"]
@@ -221,7 +221,7 @@ def _fitted(features: Tensor, attacked: Tensor, *, c: float, gamma: float) -> "S
 
 
 def _area(features: Tensor, attacked: Tensor, fold: Tensor, *, c: float, gamma: float) -> float:
-    """The mean AUROC of the folds, each scored by an SVM that saw the others."""
+    """The mean AUROC of the folds, each scored by an SVM fitted to the others."""
     from sklearn.metrics import roc_auc_score
 
     areas = []
@@ -233,7 +233,7 @@ def _area(features: Tensor, attacked: Tensor, fold: Tensor, *, c: float, gamma: 
 
 
 def _folds(examples: Examples) -> Tensor:
-    """For each example its fold: that of the input it was made of, so that all folds have both kinds."""
+    """The fold of each example: that of its clean input, so that all folds have both kinds."""
     origin = examples.origin.cpu()
     attacked = torch.zeros(len(examples.clean), dtype=torch.bool)
     attacked[origin] = True
@@ -254,7 +254,7 @@ def _some_of_each(attacked: Tensor, fold: Tensor, seed: int) -> Tensor:
     return torch.cat([shuffled[group][:share] for group in groups])
 
 
-def _given_or(value: float | None, grid: tuple[float, ...]) -> tuple[float, ...]:
+def _fixed_or(value: float | None, grid: tuple[float, ...]) -> tuple[float, ...]:
     return grid if value is None else (value,)
 
 

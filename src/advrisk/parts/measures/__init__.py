@@ -1,4 +1,4 @@
-"""Measures: numbers about a model at a clean input that are no outcomes."""
+"""Measures: numbers about a model at a clean input, without an attack."""
 
 from advrisk.parts.measures import clever  # noqa: F401  (its decorator registers it)
 from advrisk.parts.measures.registry import measures

@@ -1,4 +1,4 @@
-"""How far away the nearest other class seems to be, from slopes around a clean input."""
+"""An estimated distance to the nearest other class, from slopes around a clean input."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -16,11 +16,11 @@ from advrisk.parts.measures.extremes import end_points
 from advrisk.parts.measures.registry import measures
 
 _RADIUS = {"l2": 5.0, "linf": 0.3, "l1": 40.0}
-_POINTS = 256  # asked about at a time
+_POINTS = 256  # per batch
 
 
-def _passes(given: Mapping[str, Any], n_classes: int) -> tuple[int, int]:
-    points = given["batches"] * given["batch"]
+def _passes(settings: Mapping[str, Any], n_classes: int) -> tuple[int, int]:
+    points = settings["batches"] * settings["batch"]
     return points + 1, points * (n_classes - 1)
 
 
@@ -43,16 +43,16 @@ def clever(
     """Weng et al. (2018), "Evaluating the Robustness of Neural Networks" (CLEVER): an estimated distance.
 
     min over other classes j of min(m_j / L_j, `radius`). m_j is the lead of the model's class c over j at the input.
-    L_j, how steeply the lead can fall, is the location of a reverse Weibull law fitted to the largest slopes
+    L_j, the steepest possible fall of the lead, is the location of a reverse Weibull law fitted to the largest slopes
     ‖∇(f_c − f_j)‖* of `batches` batches of `batch` points, uniform in the ball of `radius` (by default 5 in l2, 0.3 in
-    linf, 40 in l1; in units of the space's scale) and put back into the bounds. 0 where the model has the input wrong.
+    linf, 40 in l1; in units of the space's scale) and clipped to the bounds. 0 where the prediction is incorrect.
     """
     radius = _RADIUS[norm] if radius is None else radius
     with torch.no_grad():
         scores = model.ask(x)[0].double()
     if int(scores.argmax()) != label:
         return 0.0
-    others = [place for place in range(model.n_classes) if place != label]
+    others = [other for other in range(model.n_classes) if other != label]
     lead = (scores[label] - scores[others]).cpu().numpy()
     slopes = []
     for start in range(0, batches * batch, _POINTS):
@@ -65,7 +65,7 @@ def clever(
 
 
 def _around(x: Tensor, space: Space, noise: Noise, norm: Any, radius: float, count: int) -> Tensor:
-    """Points uniform in the ball around x, within the bounds; what is immutable or a category stays."""
+    """Points uniform in the ball around x, within the bounds; immutable features and categories stay."""
     free = torch.ones(x.shape[1:], dtype=torch.bool, device=x.device)
     for fixed in (space.immutable, space.category):
         free = free if fixed is None else free & ~fixed
@@ -78,12 +78,12 @@ def _around(x: Tensor, space: Space, noise: Noise, norm: Any, radius: float, cou
 def _slopes(
     points: Tensor, label: int, others: list[int], model: Model, space: Space, norm: Any
 ) -> NDArray[np.float64]:
-    """How much each lead can fall within a step of length one from each point: points × other classes."""
+    """The fall of each lead by a step of length one from each point: points × other classes."""
     points = points.detach().requires_grad_()
     with torch.enable_grad():
         scores = model.ask(points)
         leads = [(scores[:, label] - scores[:, other]).sum() for other in others]
-        found = [
+        slopes = [
             space.steepness(torch.autograd.grad(lead, points, retain_graph=True)[0].double(), norm) for lead in leads
         ]
-    return torch.stack(found, 1).cpu().numpy()
+    return torch.stack(slopes, 1).cpu().numpy()

@@ -1,4 +1,4 @@
-"""Where a distribution ends, from the largest values of many batches drawn from it.
+"""The end point of a distribution, from the largest values of many batches drawn from it.
 
 The largest of many values that cannot pass an end point follows, in the limit, a reverse Weibull law
 G(y) = exp(−((a − y)/b)^c) for y < a (Fisher & Tippett 1928, Gnedenko 1943); its location a is that end point.
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-FARTHEST = 10.0  # spreads beyond the largest value: where the likelihood still rises there, no end is in sight
+FARTHEST = 10.0  # spreads beyond the largest value: the end of the search, where the likelihood may still rise
 _NEAREST = 1e-6
 _SAME = 1e-6  # values that differ by so little of their size differ by rounding
 _LARGEST_SHAPE = 1e3
@@ -18,8 +18,8 @@ _LARGEST_SHAPE = 1e3
 def end_points(values: Array) -> Array:
     """The maximum-likelihood location of a reverse Weibull law for each column of `values` (batches × columns).
 
-    The shape c is taken from 1 on: below, the likelihood grows without bound as a comes near the largest value. a is
-    looked for up to ten times the values' spread beyond the largest; where all are the same it is that value.
+    The shape c is at least 1: below, the likelihood grows without bound as a approaches the largest value. The search
+    for a ends ten spreads of the values beyond the largest; where all values are the same, a is that value.
     """
     largest = values.max(0)
     spread = largest - values.min(0)
@@ -32,13 +32,13 @@ def end_points(values: Array) -> Array:
         low, high = (_row(beyond, np.clip(best + step, 0, len(beyond) - 1)) for step in (-1, 1))
         chosen = _row(beyond, best)
         beyond = np.geomspace(low, high, 13)
-    found: Array = np.where(flat, largest, largest + spread * chosen)
-    return found
+    location: Array = np.where(flat, largest, largest + spread * chosen)
+    return location
 
 
-def _row(table: Array, place: NDArray[np.intp]) -> Array:
-    """The entry at one place of every column."""
-    picked: Array = np.take_along_axis(table, place[None], 0)[0]
+def _row(table: Array, index: NDArray[np.intp]) -> Array:
+    """The entry at one index of every column."""
+    picked: Array = np.take_along_axis(table, index[None], 0)[0]
     return picked
 
 
@@ -67,5 +67,5 @@ def _shape(logs: Array) -> Array:
         powers = np.exp(shape[..., None, :] * logs)
         slope = (powers * logs).sum(-2) / powers.sum(-2) - 1 / shape - mean
         low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
-    found: Array = np.exp(low)
-    return found
+    root: Array = np.exp(low)
+    return root

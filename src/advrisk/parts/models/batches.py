@@ -1,4 +1,4 @@
-"""Models whose answer to an input depends on the others in its batch: how that shows, and how it is avoided."""
+"""Models whose answer to an input depends on the others in its batch: a test for them, and batches of a fixed size."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ _TOLERANCE = (
 
 
 class InBatches(nn.Module):
-    """A module, or a function, that is asked about so many inputs at a time."""
+    """A module, or a function, that takes at most `size` inputs at a time."""
 
     def __init__(self, answer: Callable[[Tensor], Tensor], size: int) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class InBatches(nn.Module):
 
 
 def in_batches(loaded: Loaded, size: int) -> Loaded:
-    """The same model, asked about so many inputs at a time. It is another one, as its answers may differ."""
+    """The model with at most `size` inputs at a time; its digest changes, as its answers may."""
     made = InBatches(loaded.answer, size)
     return replace(
         loaded,
@@ -38,39 +38,39 @@ def in_batches(loaded: Loaded, size: int) -> Loaded:
 
 
 def depends_on_batch(ask: Callable[[Tensor], Tensor], x: Tensor, low: Tensor, high: Tensor) -> bool:
-    """Whether the first half of a batch is answered otherwise beside other inputs.
+    """Whether the answers to the first half of a batch change with the second half.
 
-    The first half keeps to the middle of what inputs may be. Its neighbours do, too, and then lie at the bounds, more
+    The first half keeps to the middle of the bounds. The second half does so, too, and then lies at the bounds, more
     often at the upper one: means, spreads and extremes over the batch all change. A model that answers the same batch
-    in two ways tells nothing.
+    in two ways proves nothing.
     """
     half, middle = len(x) // 2, (low + high) / 2
     calm = middle + (x - middle) / 2
     extreme = torch.where(x > (low + middle) / 2, high, low)
     first = ask(calm)
     beside = ask(torch.cat([calm[:half], extreme[half:]]))
-    if _alike(first[:half], beside[:half]):
+    if _close(first[:half], beside[:half]):
         return False
     return torch.equal(first, ask(calm))
 
 
 def depends_on_neighbours(ask: Callable[[Tensor], Tensor], x: Tensor) -> bool:
-    """Whether own inputs, from the darkest to the brightest, are answered otherwise in other company.
+    """Whether the answers to the data's own inputs, from the darkest to the brightest, change with their batch mates.
 
-    The outermost ones are asked beside copies of themselves, and each half beside its own copy: so a model that mixes
-    rows of dark batches alone shows it, too. All batches are of one size, and every row stays at its place in them.
+    The first and the last are queried with copies of themselves, and each half with its own copy: this also exposes a
+    model that mixes rows of dark batches alone. All batches have one size, and every row keeps its index.
     """
     mixed, half = ask(x), len(x) // 2
     for rows in (slice(0, 1), slice(len(x) - 1, len(x)), slice(0, half), slice(half, 2 * half)):
-        places = torch.arange(len(x))
+        indices = torch.arange(len(x))
         n = rows.stop - rows.start
-        company = x[rows.start + (places - rows.start) % n]  # those rows stay where they are
-        if not _alike(mixed[rows], ask(company)[rows]):
+        copies = x[rows.start + (indices - rows.start) % n]  # those rows keep their index
+        if not _close(mixed[rows], ask(copies)[rows]):
             return torch.equal(mixed, ask(x))
     return False
 
 
-def _alike(one: Tensor, two: Tensor) -> bool:
+def _close(one: Tensor, two: Tensor) -> bool:
     if not one.is_floating_point():
         return torch.equal(one, two)
     largest = float(one.abs().nan_to_num(0.0).amax())

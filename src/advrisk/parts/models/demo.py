@@ -1,4 +1,4 @@
-"""The four small models that come with the package, trained by its own recipe."""
+"""The four small models of the package, trained by its recipe."""
 
 from importlib.resources import as_file, files
 from typing import Literal

@@ -1,8 +1,8 @@
 """The same model computed in another precision: float64, float32, bfloat16, float16, or 8-bit integers.
 
-Attacks work on float32 inputs and read float32 scores: the model casts what comes in and what goes out. Of float64 that
-also takes away the last digits, which depend on how many rows share a batch. `int8` is simulated: weights and
-activations take 8-bit values, the sums between them are float32.
+Attacks work on float32 inputs and read float32 scores: the model casts its inputs and outputs. For float64 this also
+removes the last digits, which depend on the number of rows in a batch. `int8` is simulated: weights and activations
+take 8-bit values, the sums between them are float32.
 """
 
 import copy
@@ -29,10 +29,10 @@ MIXED_ROWS = (
 
 
 def in_precision(name: str, loaded: Loaded, precision: Precision) -> Loaded:
-    """The same model in that precision; itself if it computes in it already."""
+    """The model in this precision; itself if it already computes in it."""
     module = loaded.module
     if module is None or loaded.answer is not module:
-        raise ModelError(f"precision: {precision} is for torch modules, and {name} brings a function; remove it")
+        raise ModelError(f"precision: {precision} is for torch modules, and {name} is a function; remove it")
     if precision == "float32" and own_precision(loaded) == precision:
         return loaded
     made = _quantised(name, module) if precision == "int8" else _cast(module, _TYPES[precision])
@@ -41,7 +41,7 @@ def in_precision(name: str, loaded: Loaded, precision: Precision) -> Loaded:
 
 
 def own_precision(loaded: Loaded) -> str | None:
-    """The precision of a model: the one asked for, or the type of its weights; None where they have several or none."""
+    """The precision of a model: its setting, or the type of its weights; None where they have several or none."""
     if loaded.precision is not None or loaded.module is None:
         return loaded.precision
     tensors = [*loaded.module.parameters(), *loaded.module.buffers()]
@@ -51,7 +51,7 @@ def own_precision(loaded: Loaded) -> str | None:
 
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """A copy whose weights and arithmetic have that type; it takes float32 and gives float32."""
+    """A copy whose weights and arithmetic have this type; inputs and outputs are float32."""
     made = _copied(module).to(dtype)
     if isinstance(made, torch.jit.ScriptModule):  # which takes no hooks
         made = nn.Sequential(made)
@@ -93,13 +93,13 @@ class _Ends:
 
 @dataclass
 class _Gain:
-    """By how much the slopes of each row were shrunk on their way through a module in half precision."""
+    """The factor that shrinks each row's gradients on their way through a module in half precision."""
 
     of_row: Tensor | None = None
 
 
 class _Widened(torch.autograd.Function):
-    """Half precision to float32. Back go slopes whose largest entry is 1 in each row: small ones would vanish."""
+    """Half precision to float32. The backward pass scales each row's largest entry to 1, as small ones would vanish."""
 
     @staticmethod
     def forward(ctx: Any, answer: Tensor, gain: _Gain) -> Tensor:
@@ -115,7 +115,7 @@ class _Widened(torch.autograd.Function):
 
 
 class _Narrowed(torch.autograd.Function):
-    """float32 to half precision. Back go the slopes in their own size again."""
+    """float32 to half precision. The backward pass restores the scale of the gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dtype: torch.dtype, gain: _Gain) -> Tensor:
@@ -140,32 +140,32 @@ def _quantised(name: str, module: nn.Module) -> nn.Module:
     made = _copied(module).float()
     ends = _Ends(torch.float32)
     made.register_forward_pre_hook(ends.enter)
-    layers = [(place, layer) for place, layer in made.named_modules() if isinstance(layer, _WEIGHTED)]
+    layers = [(path, layer) for path, layer in made.named_modules() if isinstance(layer, _WEIGHTED)]
     if not layers:
         raise ModelError(
             f"{name} has no linear or convolutional layer as a module of its own, so int8 has nothing to quantise "
-            "(what a forward computes by functions, and what a torch.export file holds, is out of reach)"
+            "(advrisk cannot reach what a forward computes by functions, nor the inside of a torch.export file)"
         )
-    for place, layer in made.named_modules():
+    for path, layer in made.named_modules():
         if isinstance(layer, nn.MultiheadAttention):
-            raise ModelError(f"{name}: {place!r} is attention, which int8 does not know; use bfloat16 or float16")
+            raise ModelError(f"{name}: {path!r} is attention, which int8 does not support; use bfloat16 or float16")
         others = [weight for weight in layer.parameters(recurse=False) if weight.dim() > 1]
         if others and not isinstance(layer, _WEIGHTED):
             kind = type(layer).__name__
             raise ModelError(
-                f"{name}: {place!r} is a {kind}, whose weights int8 would leave in float32; use bfloat16 or float16"
+                f"{name}: {path!r} is a {kind}, whose weights int8 would leave in float32; use bfloat16 or float16"
             )
-    for place, layer in layers:
-        _quantise_layer(name, place, layer)
+    for path, layer in layers:
+        _quantise_layer(name, path, layer)
     return made
 
 
-def _quantise_layer(name: str, place: str, layer: nn.Module) -> None:
+def _quantise_layer(name: str, path: str, layer: nn.Module) -> None:
     if parametrize.is_parametrized(layer, "weight"):
         parametrize.remove_parametrizations(layer, "weight")
     weight = layer._parameters.get("weight")
     if weight is None:
-        raise ModelError(f"{name}: the weights of {place!r} are computed anew in each pass; int8 needs them stored")
+        raise ModelError(f"{name}: each pass computes the weights of {path!r} anew; int8 needs stored weights")
     layer.weight = nn.Parameter(eight_bit(weight.detach()), requires_grad=False)
     layer.register_forward_pre_hook(_eight_bit_input)
 
@@ -177,7 +177,7 @@ def _eight_bit_input(_: nn.Module, args: Any) -> Any:
 def eight_bit(values: Tensor) -> Tensor:
     """Values rounded to −127 … 127 steps, the step of each row (first dimension) being its largest size / 127.
 
-    Rounded to the nearest, ties to even. Nothing is cut off, so slopes pass as if nothing were rounded.
+    Rounded to the nearest, ties to even. Nothing is clipped, so gradients pass as if nothing were rounded.
     """
     step = values.detach().abs().flatten(1).amax(1) / _LEVELS
     step = step.clamp_min(torch.finfo(torch.float32).tiny)

@@ -14,10 +14,10 @@ models: Registry[SourceTraits] = Registry("models")
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a source brings, before it is checked against the data.
+    """A model as its source returns it, before it is checked against the data.
 
-    `content` names the weights and the architecture. `module` is there for torch models.
-    What the source does not know (`None`) is found out by asking.
+    `content` names the weights and the architecture. torch models also have a `module`. Values that the source leaves
+    open (`None`) are determined by queries.
     """
 
     answer: Callable[[Tensor], Tensor]
@@ -31,6 +31,6 @@ class Loaded:
     train_s: float | None = None
     train_process_s: float | None = None
     train_samples: int | None = None
-    test_accuracy: float | None = None  # what its training noted on test samples
-    precision: Precision | None = None  # None: as the source gives it
+    test_accuracy: float | None = None  # recorded by its training
+    precision: Precision | None = None  # None: that of the source
     source_digest: str | None = None  # of the Python files that make it

@@ -10,15 +10,15 @@ class ResNet(nn.Module):
     A convolution, `stages` of `blocks` blocks of two convolutions each, the mean over the image, and a linear layer:
     2 · stages · blocks + 2 layers deep (8, 14, 20 for one, two, three blocks in three stages). Each stage after the
     first halves height and width and doubles the channels, `width` of them at first. `stride` is that of the first
-    convolution: 2 halves the image at once and is about four times as quick.
+    convolution: 2 halves the image at once and is about four times as fast.
     """
 
     def __init__(
         self, *, channels: int = 1, width: int = 8, stages: int = 3, blocks: int = 1, stride: int = 1, classes: int = 10
     ) -> None:
         super().__init__()
-        given = {"channels": channels, "width": width, "stages": stages, "blocks": blocks, "stride": stride}
-        for name, value in given.items():
+        counts = {"channels": channels, "width": width, "stages": stages, "blocks": blocks, "stride": stride}
+        for name, value in counts.items():
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, found {value}")
         self.first = nn.Sequential(nn.Conv2d(channels, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width))

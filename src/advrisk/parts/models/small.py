@@ -1,4 +1,4 @@
-"""Small networks: those of the demo, and a start for studies of one's own."""
+"""Small networks: those of the demo, and a start for your own studies."""
 
 from torch import Tensor, nn
 

@@ -1,4 +1,4 @@
-"""Which Python files a model is made by: weights and printed architecture do not say what its forward does."""
+"""A digest of a model's Python files, as weights and printed architecture do not determine its forward pass."""
 
 import inspect
 import sys
@@ -8,16 +8,16 @@ from torch import nn
 
 from advrisk.core.digest import digest, digest_bytes
 
-_LIBRARY = "torch"  # whose layers do what they are called
+_LIBRARY = "torch"  # whose layers need no digest
 
 
 def source_digest(factory: str, module: nn.Module) -> str | None:
-    """Name the contents of the files that define `package.module:factory` and the layers of what it made.
+    """A digest of the files that define `package.module:factory` and the layers of its module.
 
     None where no file can be read: compiled modules, notebooks.
     """
-    place, _, name = factory.partition(":")
-    makers = {place, getattr(getattr(sys.modules.get(place), name, None), "__module__", place)}
+    package, _, name = factory.partition(":")
+    makers = {package, getattr(getattr(sys.modules.get(package), name, None), "__module__", package)}
     layers = {type(layer).__module__ for layer in module.modules()}
     names = {one for one in makers | layers if one.partition(".")[0] != _LIBRARY}
     contents = {one: _content(one) for one in sorted(names)}
@@ -29,5 +29,5 @@ def _content(name: str) -> str | None:
     try:
         path = inspect.getsourcefile(sys.modules[name])
         return None if path is None else digest_bytes(Path(path).read_bytes())
-    except (KeyError, TypeError, OSError):  # it is no module of a file
+    except (KeyError, TypeError, OSError):  # the module has no file
         return None

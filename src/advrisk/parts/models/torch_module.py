@@ -31,14 +31,14 @@ from advrisk.parts.models.source_code import source_digest
 Classes = Annotated[int, Ge(2)]
 # Below about 16 rows torch's CPU kernels sum in another order: see `engine.model.Model`.
 MIN_ROWS = 16
-# What torch.export.save writes, now and before torch 2.8. Pickled objects and compiled libraries, which
-# would run when loaded, are not among it.
+# Members that torch.export.save writes, now and before torch 2.8: no pickled objects or compiled libraries, which
+# would run when loaded.
 _EXPORT_MEMBER = re.compile(
     r"[^/]+/(archive_format|archive_version|byteorder|version|\.data/\w+|models/model\.json|extra/.*"
     r"|data/weights/(weight_\d+|model_weights_config\.json)|data/constants/(tensor_\d+|model_constants_config\.json)"
     r"|data/sample_inputs/model\.pt)|version|serialized_\w+\.(json|pt)|extra_files/.*"
 )
-# What torch raises for files that are damaged, or not its own.
+# Errors that torch raises for damaged or foreign files.
 _DAMAGED = (
     *(RuntimeError, ValueError, EOFError, OSError, LookupError, TypeError, AttributeError, AssertionError),
     *(MemoryError, struct.error),
@@ -140,7 +140,7 @@ def from_module(
 ) -> Loaded:
     """A module in evaluation mode with frozen parameters: gradients go to the input only."""
     if (mean is None) != (std is None):
-        raise ModelError("mean and std go together: say both or neither")
+        raise ModelError("mean and std go together: set both or neither")
     if mean is not None and std is not None:
         if len(mean) != len(std) or not std or min(std) <= 0:
             raise ModelError(f"mean and std need one entry per channel, std above 0; found {mean} and {std}")
@@ -160,20 +160,20 @@ def from_module(
 
 
 def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
-    """Call `package.module:factory` with the given arguments."""
-    place, colon, name = factory.partition(":")
-    if not colon or not name or not place or place.startswith("."):
+    """Call `package.module:factory` with these arguments."""
+    package, colon, name = factory.partition(":")
+    if not colon or not name or not package or package.startswith("."):
         raise ModelError(f"factory must read package.module:name, found {factory!r}")
     try:
-        imported = importlib.import_module(place)
+        imported = importlib.import_module(package)
     except ImportError as error:
         raise ModelError(
             f"factory {factory!r}: {error}; the folder of the study or recipe file and Python's path are searched"
         ) from None
     except Exception as error:  # the user's code
-        raise ModelError(f"factory {factory!r}: {place} cannot be imported: {_described(error)}") from error
+        raise ModelError(f"factory {factory!r}: {package} cannot be imported: {_described(error)}") from error
     if not hasattr(imported, name):
-        raise ModelError(f"factory {factory!r}: {place} has no {name!r}; {did_you_mean(name, vars(imported))}")
+        raise ModelError(f"factory {factory!r}: {package} has no {name!r}; {did_you_mean(name, vars(imported))}")
     make = getattr(imported, name)
     try:
         with suppress(ValueError):  # a callable without a signature shows below whether it can be called
@@ -187,14 +187,14 @@ def build(factory: str, args: Mapping[str, Any]) -> nn.Module:
         except Exception as error:  # the user's code
             raise ModelError(f"factory {factory!r} failed with args {dict(args)}: {_described(error)}") from error
     if not isinstance(module, nn.Module):
-        raise ModelError(f"factory {factory!r} returned {type(module).__name__}, a torch.nn.Module is needed")
+        raise ModelError(f"factory {factory!r} returned {type(module).__name__}; it must return a torch.nn.Module")
     return module
 
 
 def load_weights(module: nn.Module, path: Path, owner: str) -> dict[str, str]:
     """Load safetensors, or a state dict with `weights_only`; every name must fit.
 
-    Returns what `advrisk train` noted in the file: seconds and samples of training.
+    Returns the metadata that `advrisk train` stored in the file: seconds and samples of training.
     """
     training: dict[str, str] = {}
     _existing(path)
@@ -227,7 +227,7 @@ def _refuse_strange_members(path: Path) -> None:
 
 @contextmanager
 def _weights_only() -> Iterator[None]:
-    """torch.export.load falls back to unpickling whatever it finds; this switch of torch forbids that."""
+    """Forbid torch.export.load to fall back to unpickling, by a switch of torch."""
     switch = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
     before = os.environ.get(switch)
     os.environ[switch] = "1"
@@ -264,7 +264,7 @@ def _from_file(module: nn.Module, path: Path, input_shape: tuple[int, ...] | Non
 
 
 def _content(module: nn.Module) -> str:
-    """Names the weights and the architecture as far as torch prints it; the rest shows in the answers."""
+    """A digest of the weights and of the architecture as torch prints it; the fingerprint covers other differences."""
     state = {name: digest_array(_plain(tensor)) for name, tensor in module.state_dict().items()}
     return digest({"architecture": f"{type(module).__qualname__} {module}", "state": state})
 
@@ -273,7 +273,7 @@ def _plain(tensor: Tensor) -> Any:
     tensor = tensor.detach().cpu()
     try:
         return tensor.numpy()
-    except TypeError:  # bfloat16 and others that numpy does not know
+    except TypeError:  # bfloat16 and other types that numpy lacks
         return tensor.float().numpy()
 
 

@@ -1,4 +1,4 @@
-"""Training methods: what the loss of one batch is."""
+"""Training methods: each defines the loss of one batch."""
 
 from advrisk.parts.training import (  # noqa: F401  (their decorators register the methods)
     distilled,

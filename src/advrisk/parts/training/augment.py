@@ -1,4 +1,4 @@
-"""Augmentation: images flipped, turned, scaled and shifted at random before a method sees them."""
+"""Augmentation: images flipped, turned, scaled and shifted at random before training."""
 
 import math
 
@@ -17,7 +17,7 @@ def augmented(
     horizontal_flip: bool = False,
     vertical_flip: bool = False,
 ) -> Tensor:
-    """Images (rows × channels × height × width), each flipped, turned, scaled and shifted by draws of its own.
+    """Images (rows × channels × height × width), each flipped, turned, scaled and shifted at random.
 
     Uniform: an angle within ±rotation_deg, a size within ±scale_pct, and shifts within ±shift_pct of height and width.
     A flip comes first, and happens to every second image on average: left for right, or top for bottom.
@@ -41,12 +41,12 @@ def augmented(
 def moved(x: Tensor, *, turn_rad: Tensor, scale: Tensor, across: Tensor, down: Tensor) -> Tensor:
     """Images turned about their middle, against the clock, and scaled, then shifted by shares of width and height.
 
-    Bilinear; what comes in from outside repeats the nearest pixel, so values stay between those that were there.
-    The corruption `rotation` turns alike; here it must be quick, there it must be exact, row by row.
+    Bilinear; pixels from outside repeat the nearest pixel, so values stay within the range of the image. The corruption
+    `rotation` turns in the same way; this function must be fast, that one exact for every row.
     """
     height, width = x.shape[-2:]
     cos, sin = turn_rad.cos() / scale, turn_rad.sin() / scale
-    # Where each pixel of the result comes from, in coordinates from −1 to 1 along either axis.
+    # The origin of each pixel of the result, in coordinates from −1 to 1 along either axis.
     turned = torch.stack([torch.stack([cos, -sin * height / width], 1), torch.stack([sin * width / height, cos], 1)], 1)
     shifted = turned @ torch.stack([-2 * across, -2 * down], 1)[:, :, None]
     grid = F.affine_grid(torch.cat([turned, shifted], 2).to(x.dtype), list(x.shape), align_corners=False)

@@ -1,4 +1,4 @@
-"""Defensive distillation: learn what a teacher thinks of each class."""
+"""Defensive distillation: learn a teacher's probability of each class."""
 
 from typing import Annotated
 

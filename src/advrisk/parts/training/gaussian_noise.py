@@ -24,7 +24,7 @@ def gaussian_noise(
     sigma: Annotated[float, Gt(0)],
     share: Annotated[float, Ge(0), Le(1)] = 0.5,
 ) -> Tensor:
-    """Cross-entropy, with normal noise of deviation sigma on the given share of each batch, clipped to [0, 1]."""
+    """Cross-entropy, with normal noise of deviation sigma on a share of each batch, clipped to [0, 1]."""
     noise = sigma * torch.randn(x.shape, generator=generator)
     chosen = torch.rand(len(x), generator=generator) < share
     noisy = torch.where(chosen.view(-1, *[1] * (x.dim() - 1)), (x + noise).clamp(0, 1), x)

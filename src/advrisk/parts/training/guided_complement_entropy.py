@@ -1,4 +1,4 @@
-"""Guided complement entropy: the wrong classes are to be equally unlikely."""
+"""Guided complement entropy: make the incorrect classes equally unlikely."""
 
 import math
 from typing import Annotated
@@ -27,7 +27,7 @@ def guided_complement_entropy(
     """Guided complement entropy (Chen et al. 2019, arXiv:1903.09799): 1 + mean p_y^α Σ_{k≠y} q_k log q_k / log(K − 1).
 
     p is the softmax of K classes, q_k = p_k / (1 − p_y). The paper maximises −Σ q log q, guided by p_y^α; scaled and
-    shifted as here it is 0 where the label is certain and all other classes are alike, and at most 1.
+    with this shift it is 0 where the label is certain and all other classes are equally likely, and at most 1.
     """
     logits = module(x)
     is_label = F.one_hot(y, logits.shape[1]).bool()

@@ -34,7 +34,7 @@ def perturbed(
 
 @contextmanager
 def as_deployed(module: nn.Module) -> Iterator[None]:
-    """The module as an attacker meets it: without dropout, and its batch normalisation learns nothing from attacks."""
+    """The module in evaluation mode: no dropout, and its batch normalisation learns nothing from attacks."""
     training = module.training
     module.eval()
     try:
@@ -44,7 +44,7 @@ def as_deployed(module: nn.Module) -> Iterator[None]:
 
 
 def weighed_loss(module: nn.Module, x: Tensor, worse: Tensor, y: Tensor, *, clean: float) -> Tensor:
-    """clean · CE(f(x), y) + (1 − clean) · CE(f(worse), y), in one pass: batch normalisation meets both at once."""
+    """clean · CE(f(x), y) + (1 − clean) · CE(f(worse), y), in one pass: batch normalisation uses both together."""
     if clean == 0:
         return F.cross_entropy(module(worse), y)
     on_clean, on_worse = F.cross_entropy(module(torch.cat([x, worse])), y.repeat(2), reduction="none").chunk(2)

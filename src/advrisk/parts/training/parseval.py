@@ -33,7 +33,7 @@ def parseval(
 
 
 def departure(module: nn.Module) -> Tensor:
-    """How far the weights of a module's layers are from tight frames: Σ ‖W Wᵀ − I‖²_F.
+    """The distance of a module's weights from tight frames: Σ ‖W Wᵀ − I‖²_F.
 
     Where W has more rows than columns, Wᵀ W is taken: the norm differs by a constant, the slope is the same.
     """

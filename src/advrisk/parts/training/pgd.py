@@ -1,4 +1,4 @@
-"""Adversarial training: learn on the worst inputs found by PGD."""
+"""Adversarial training: learn on the worst inputs of PGD."""
 
 from typing import Annotated
 

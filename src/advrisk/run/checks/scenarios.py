@@ -95,4 +95,4 @@ def _complaint(study: StudySpec, message: str) -> StudyError:
     written = {".".join(map(str, loc)): loc for loc in study.where.lines if loc[:1] == ("scenarios",)}
     named = f"scenarios.{message}"
     loc: Loc = max((loc for path, loc in written.items() if named.startswith(path)), key=len, default=("scenarios",))
-    return study.where.told(loc, named)
+    return study.where.error_at(loc, named)

@@ -45,7 +45,7 @@ class Lesson:
 def lessons(bench: Workbench, detectors: Sequence[ConfiguredDetector]) -> list[Lesson]:
     """What is not learned yet; those that learn from the same examples, together."""
     parts = bench.registries.detectors
-    learning = [one for one in detectors if not one.handed_over and parts.get(one.name).traits.learns]
+    learning = [one for one in detectors if not one.from_python and parts.get(one.name).traits.learns]
     assessed = [name for name in bench.material.models if name not in bench.material.surrogates]
     pairs = [Lesson(one, model) for model in assessed for one in learning]
     return sorted(
@@ -101,7 +101,7 @@ def _fit(lesson: Lesson, given: Examples, bench: Workbench, on_progress: OnProgr
             given = replace(given, seed=seed)
             state = learner.fit(given, model.original, on_progress=on_progress)
     except AdvriskError as error:
-        raise study.where.error(one.place, f"{one.name} could not learn from {lesson.model}: {error}") from None
+        raise study.where.error(one.loc, f"{one.name} could not learn from {lesson.model}: {error}") from None
     except Exception as error:  # a detector is foreign code, as an attack is
         raise RunError(
             f"the detector {one.name} failed to learn from {lesson.model}: {type(error).__name__}: {error}"
@@ -124,7 +124,7 @@ def _refuse_too_few(lesson: Lesson, examples: Examples, bench: Workbench) -> Non
     if one.arms and n < MIN_SUCCESSES:
         names = ", ".join(arm.id for arm in one.arms)
         raise bench.study.where.error(
-            one.place,
+            one.loc,
             f"{one.name} learns from successful attacks, but of {counted(len(examples.clean), 'sample')} of `train` "
             f"{names} made {n} of {lesson.model}'s wrong; at least {MIN_SUCCESSES} are needed: name stronger arms, "
             f"as in {{name: {one.name}, arms: [{{attack: pgd, norm: linf, eps: (a larger one), keep: last}}]}}, or add "
@@ -147,7 +147,7 @@ def _refuse_doubtful(
             f"the detector {name} failed to look at what it learned of {lesson.model}: {type(error).__name__}: {error}"
         ) from error
     if doubt:
-        raise bench.study.where.error(lesson.detector.place, f"{name} learned nothing of {lesson.model}: {doubt}")
+        raise bench.study.where.error(lesson.detector.loc, f"{name} learned nothing of {lesson.model}: {doubt}")
 
 
 def _check_state(lesson: Lesson, state: State) -> None:

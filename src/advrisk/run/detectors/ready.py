@@ -80,7 +80,7 @@ def ready_detector(one: ConfiguredDetector, study: StudySpec, registries: Regist
         with exits_as_errors(f"the detector {one.name}", RunError):
             made = part.function(**one.params)
     except AdvriskError as error:
-        raise study.where.error(one.place, str(error)) from None
+        raise study.where.error(one.loc, str(error)) from None
     if part.traits.learns:
         _refuse_too_few(one, made, study)
         return Learned(one.id, made, folder)
@@ -93,7 +93,7 @@ def _refuse_too_few(one: ConfiguredDetector, made: LearningDetector, study: Stud
     fewest, n_train = getattr(made, "fewest", 0), study.data.train
     if 0 < n_train < fewest:
         raise study.where.error(
-            one.place,
+            one.loc,
             f"{one.name} with these settings learns from at least {fewest} samples of the split `train`, found "
             f"{n_train}; set more aside, or choose other settings",
         )
@@ -133,7 +133,7 @@ def _handed_over(
     if not np.allclose(first, alone, rtol=1e-3, atol=1e-6 * float(np.abs(first).max(initial=0.0))):
         raise RunError(f"the detector {name!r} scores an input differently beside others; each must count by itself")
     full = detector_id(name, [name, *map(_digits, first.tolist())])
-    return ConfiguredDetector(full, name, {}, ("detectors",), handed_over=True), detector
+    return ConfiguredDetector(full, name, {}, ("detectors",), from_python=True), detector
 
 
 def _digits(score: float) -> str:

@@ -277,7 +277,7 @@ def test_the_detectors_of_the_run_are_meant_not_those_of_an_earlier_study(make_r
         "lid",
     ]
     assert find_own_detector(now.ledger, "lid") == names[1]
-    with pytest.raises(StudyError, match="no detector is called 'lid,neighbours=10'"):
+    with pytest.raises(StudyError, match="unknown detector 'lid,neighbours=10'"):
         now.gate("auroc.'lid,neighbours=10' >= 0.5")
 
 

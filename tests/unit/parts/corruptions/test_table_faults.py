@@ -102,7 +102,7 @@ class TestAll:
     def test_a_table_that_nothing_can_happen_to_is_refused(self, name, masks):
         fixed = Space(TABLE.low, TABLE.high, SCALE, **masks)
         strong = {key: values[4] for key, values in corruptions.get(name).traits.levels.items()}
-        with pytest.raises(StudyError, match="immutable, so nothing can happen to it"):
+        with pytest.raises(StudyError, match="immutable, so nothing can change"):
             corrupted(name, table(3), space=fixed, **strong)
 
     def test_the_preset_holds_them_at_three_levels(self):
@@ -175,9 +175,9 @@ class TestDrift:
     @pytest.mark.parametrize(
         ("column", "complaint"),
         [
-            (6, "column 6 was named, but this table has columns 0 to 5"),
-            (IMMUTABLE, "column 1 was named, but it is immutable; these would do: 0, 2, 4, 5"),
-            (CATEGORY, "column 3 was named, but it is a category; these would do: 0, 2, 4, 5"),
+            (6, "found column 6, but this table has columns 0 to 5"),
+            (IMMUTABLE, "found column 1, but it is immutable; use one of 0, 2, 4, 5"),
+            (CATEGORY, "found column 3, but it is a category; use one of 0, 2, 4, 5"),
         ],
     )
     def test_columns_that_cannot_be_meant(self, name, column, complaint):

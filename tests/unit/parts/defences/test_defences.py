@@ -16,7 +16,7 @@ from advrisk.core.errors import ModelError
 from advrisk.core.seeds import key
 from advrisk.engine import Draw, Model, Noise
 from advrisk.parts.defences import defences, defended_model
-from advrisk.parts.models import quick
+from advrisk.parts.models import optimised
 from advrisk.testing import toys
 
 SPACE = (0.0, 1.0)
@@ -186,7 +186,7 @@ class TestDefendedModel:
     def test_both_versions_of_a_model_are_defended(self):
         module = SEEING.answer
         x = toys.images(16, channels=3)
-        inner = replace(SEEING, answer=quick.quickened(module, x), owner=module)
+        inner = replace(SEEING, answer=optimised.optimised(module, x), owner=module)
         model = behind("feature-squeezing", inner, bits=1)
         squeezed = changed("feature-squeezing", x, bits=1)
         assert torch.equal(model.ask_owner(x), module(squeezed))

@@ -107,7 +107,7 @@ class TestFeatureSqueezing:
         assert FeatureSqueezing().score(flat, toys.conv_net()).tolist() == [0.0] * 4
 
     def test_no_squeezer_at_all_is_refused(self) -> None:
-        with pytest.raises(StudyError, match="neither bits nor median nor non_local_means; at least one squeezer is"):
+        with pytest.raises(StudyError, match="neither bits nor median nor non_local_means; set at least one"):
             FeatureSqueezing(bits=None, median=None)
 
     def test_slopes_pass_through_fewer_bits(self) -> None:
@@ -206,5 +206,5 @@ class TestNonLocalMeans:
         "text", ["", "13-3", "12-3-2", "13-4-2", "13-3-0", "13-3-2-1", "a-3-2", "13 3 2", "-13-3-2"]
     )
     def test_what_is_no_window_is_refused(self, text: str) -> None:
-        with pytest.raises(StudyError, match=r"non_local_means: found .*search-patch-strength is needed"):
+        with pytest.raises(StudyError, match=r"non_local_means: found .*write search-patch-strength"):
             FeatureSqueezing(non_local_means=text)

@@ -238,7 +238,9 @@ class TestBoth:
     @each_detector
     def test_too_few_successes_are_refused(self, detector: Any, world: World) -> None:
         few = replace(world.examples, adversarial=world.examples.adversarial[:2], origin=world.examples.origin[:2])
-        with pytest.raises(DataError, match=r"learns from successful attacks on digits: \d are there, at least 5"):
+        with pytest.raises(
+            DataError, match=r"learns from successful attacks on digits: found \d, but it needs at least 5"
+        ):
             fitted(detector, few, world.model)
 
     def test_traits(self) -> None:
@@ -299,7 +301,7 @@ class TestContrast:
         state = fit_logistic(features, torch.arange(40) < 20, toys.linear().model)
         assert bool(torch.isfinite(log_odds(features, state)).all())
         features[4, 1] = torch.inf
-        with pytest.raises(ModelError, match="what its layers give for 1 example of 40 is not finite"):
+        with pytest.raises(ModelError, match="the outputs of its layers are not finite for 1 example of 40"):
             fit_logistic(features, torch.arange(40) < 20, toys.linear().model)
 
 
@@ -400,7 +402,7 @@ class TestDensity:
     def test_few_clean_inputs_are_refused_without_the_name_that_the_run_says(self, world: World) -> None:
         few = replace(world.examples, clean=world.examples.clean[:9], label=world.examples.label[:9])
         few = replace(few, origin=torch.arange(9), adversarial=few.adversarial[:9])
-        with pytest.raises(DataError, match=r"^9 clean inputs to learn from, at least 10 are needed"):
+        with pytest.raises(DataError, match=r"^kd-bu learns from at least 10 clean inputs, found 9"):
             fitted(KdBu(draws=2), few, world.model)
 
     def test_no_dropout_is_refused(self, world: World) -> None:
@@ -485,7 +487,7 @@ class TestLid:
     def test_a_state_of_the_older_form_is_refused(self, world: World, states: dict[str, State]) -> None:
         older = {name: given for name, given in states["LocalIntrinsicDimension"].items() if "reference" not in name}
         older["reference"] = world.examples.clean[:80]
-        with pytest.raises(DataError, match="learned of digits is stored in an older form"):
+        with pytest.raises(DataError, match="its fit for digits is stored in an older form"):
             BOTH[1].score(world.clean[:3], world.model, older)
 
     def test_layers_can_be_named(self, world: World) -> None:
@@ -502,7 +504,7 @@ class TestLid:
             world.examples, adversarial=world.examples.adversarial[inside], origin=world.examples.origin[inside]
         )
         assert len(only.origin) > 5
-        with pytest.raises(DataError, match="0 are there"):
+        with pytest.raises(DataError, match="found 0, but"):
             fitted(Lid(), only, world.model)
 
     def test_settings_that_do_not_fit(self, world: World) -> None:
@@ -510,6 +512,6 @@ class TestLid:
             Lid(minibatch=20)
         with pytest.raises(StudyError, match="an empty list of layers"):
             Lid(layers=())
-        with pytest.raises(DataError, match=r"^1000 clean inputs to learn from, more than 1000 are needed"):
+        with pytest.raises(DataError, match=r"^lid learns from more than 1000 clean inputs .*, found 1000"):
             fitted(Lid(batches=10), world.examples, world.model)
         assert issubclass(DataError, AdvriskError)

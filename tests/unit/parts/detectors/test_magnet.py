@@ -229,7 +229,7 @@ class TestDetector:
         assert told == pytest.approx([k / 6 for k in range(1, 7)])
 
     def test_too_few_inputs_are_refused(self) -> None:
-        with pytest.raises(DataError, match="at least 10 clean inputs, found 9; set more aside"):
+        with pytest.raises(DataError, match="at least 10 clean inputs, found 9; give the split"):
             fitted(toys.images(9))
 
     def test_impossible_settings_are_refused(self) -> None:

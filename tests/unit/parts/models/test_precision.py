@@ -221,7 +221,7 @@ def test_numbers_past_what_float16_holds_are_named() -> None:
 
 def test_a_function_has_no_precision() -> None:
     loaded = Loaded(lambda x: x.flatten(1)[:, :3], "f", capability="scores")
-    with pytest.raises(ModelError, match="precision: float16 is for torch modules, and net brings a function"):
+    with pytest.raises(ModelError, match="precision: float16 is for torch modules, and net is a function"):
         checked_model("net", loaded, dataset(), precision="float16")
 
 

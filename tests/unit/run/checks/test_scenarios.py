@@ -91,7 +91,7 @@ def test_a_known_corruption_that_is_not_among_the_arms_is_offered(load: Load) ->
 
 @pytest.mark.parametrize("tree", [None, [], 0.3, {}, "rain"])
 def test_a_scenario_is_a_tree(load: Load, tree: object) -> None:
-    with pytest.raises(StudyError, match=r"study.yaml:\d+: scenarios.town: a mapping of branches to weights is needed"):
+    with pytest.raises(StudyError, match=r"study.yaml:\d+: scenarios.town: must be a mapping of branches to weights"):
         load(scenarios={"town": tree})
 
 

@@ -68,8 +68,8 @@ def test_a_layer_that_is_named_is_looked_at_though_none_stands_out(tmp_path: Pat
 @pytest.mark.parametrize(
     ("detector", "complaint"),
     [
-        (lid(layers=None), r"detectors\[0\]: lid looks at hidden layers, but net has no hidden layer"),
-        (lid(layers=["bodi"]), r"detectors\[0\]: lid looks at .* net has no layer 'bodi'; did you mean 'body'\?"),
+        (lid(layers=None), r"detectors\[0\]: lid reads hidden layers, but net has no hidden layer"),
+        (lid(layers=["bodi"]), r"detectors\[0\]: lid reads .* net has no layer 'bodi'; did you mean 'body'\?"),
         (lid(batches=3), r"lid with these settings learns from at least 61 samples of the split `train`, found 60"),
     ],
 )

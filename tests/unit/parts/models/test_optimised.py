@@ -15,7 +15,7 @@ from torch import nn
 
 from advrisk.parts.data import Dataset
 from advrisk.parts.models import checked_model
-from advrisk.parts.models.quick import FEW_CHANNELS, FewChannels, quickened
+from advrisk.parts.models.optimised import FEW_CHANNELS, FewChannels, optimised
 from advrisk.parts.models.torch_module import from_module
 from advrisk.testing import toys
 
@@ -88,14 +88,14 @@ class TestFusing:
                 channels=8,
             )
         )
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert "BatchNorm2d" not in names(quick)
         assert_same(quick, module, images(n=5, seed=7))
 
     def test_the_users_module_is_left_as_it_is(self):
         module = seeded(lambda: head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3), channels=8))
         before, kinds = copy.deepcopy(module.state_dict()), names(module)
-        quickened(module, images(16))
+        optimised(module, images(16))
         assert names(module) == kinds
         for name, value in module.state_dict().items():
             assert torch.equal(value, before[name])
@@ -104,14 +104,14 @@ class TestFusing:
     @pytest.mark.parametrize("between", [nn.ReLU(), nn.Identity(), nn.MaxPool2d(2)])
     def test_not_where_something_stands_between(self, between):
         module = seeded(lambda: head(nn.Conv2d(3, 8, 3), between, nn.BatchNorm2d(8), channels=8))
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert names(quick).count("BatchNorm2d") == 1
         assert_same(quick, module, images())
 
     def test_a_normalisation_before_a_convolution_stays(self):
         """At the border its constant would not be the zeros of the padding."""
         module = seeded(lambda: head(nn.BatchNorm2d(3), nn.Conv2d(3, 8, 3, padding=1), channels=8))
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert names(quick).count("BatchNorm2d") == 1
         assert_same(quick, module, images())
 
@@ -119,7 +119,7 @@ class TestFusing:
         module = seeded(
             lambda: head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8, track_running_stats=False), nn.ReLU(), channels=8)
         )
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert names(quick).count("BatchNorm2d") == 1
         assert_same(quick, module, images(16))
 
@@ -148,7 +148,7 @@ class TestFusing:
                 return self.end(x.mean((2, 3)))
 
         module = seeded(Twice)
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert names(quick).count("BatchNorm2d") == 1
         assert_same(quick, module, images())
 
@@ -163,7 +163,7 @@ class TestFusing:
                 return F.relu(x + self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))))
 
         module = seeded(lambda: head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), Block(), Block(), channels=8))
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert "BatchNorm2d" not in names(quick)
         assert_same(quick, module, images())
 
@@ -182,7 +182,7 @@ class TestFusing:
 
         x = images(16, size=32)
         module = next(module for module in (seeded(deep, seed, spread=False) for seed in range(200)) if jumps(module))
-        assert "BatchNorm2d" not in names(quickened(module, x))
+        assert "BatchNorm2d" not in names(optimised(module, x))
 
     @pytest.mark.parametrize("place", ["convolution", "norm"])
     @pytest.mark.parametrize("kind", ["forward", "pre", "backward"])
@@ -196,7 +196,7 @@ class TestFusing:
             layer.register_forward_pre_hook(lambda _, given: calls.append(1) or (given[0] * 2 + 1,))
         else:
             layer.register_full_backward_hook(lambda _, slope, __: calls.append(1) or (slope[0] * 2,))
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         calls.clear()
         answer_and_slope(quick, images())
         assert calls
@@ -211,7 +211,7 @@ class TestFlattening:
             return nn.Sequential(*layers, nn.Linear(6, 4))
 
         module = seeded(made)
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert "FlattenLast" in names(quick)
         assert_same(quick, module, images())
 
@@ -246,7 +246,7 @@ class TestFlattening:
         module = seeded(Net)
         if kind == "hook":
             module.flatten.register_forward_hook(lambda _, __, answer: answer.flip(1))
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert "FlattenLast" not in names(quick)
         assert_same(quick, module, images())
 
@@ -268,7 +268,7 @@ class TestConvolutions:
     def test_of_few_channels_pull_slopes_back_their_own_way(self, channels, settings):
         for size in (9, 10, 12):
             module = seeded(lambda: head(nn.Conv2d(channels, 5, **settings), nn.Tanh(), channels=5))
-            quick = quickened(module, images(16, channels=channels, size=size))
+            quick = optimised(module, images(16, channels=channels, size=size))
             assert "FewChannels" in names(quick)
             assert_same(quick, module, images(channels=channels, size=size))
 
@@ -294,7 +294,7 @@ class TestConvolutions:
     def test_of_other_kinds_keep_torchs_own(self, channels, settings, fused):
         norm = [nn.BatchNorm2d(6)] if fused else []
         module = seeded(lambda: head(nn.Conv2d(channels, 6, 3, **settings), *norm, nn.Tanh(), channels=6))
-        quick = quickened(module, images(16, channels=channels))
+        quick = optimised(module, images(16, channels=channels))
         assert names(quick).count("Conv2d") == 1
         assert_same(quick, module, images(channels=channels))
 
@@ -330,7 +330,7 @@ class TestConvolutions:
                 return 2 * super().forward(x)
 
         module = seeded(lambda: head(Doubled(3, 6, 3), nn.BatchNorm2d(6), channels=6))
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert names(quick).count("Doubled") == names(quick).count("BatchNorm2d") == 1
         assert_same(quick, module, images())
 
@@ -340,7 +340,7 @@ class TestConvolutions:
                 nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 6, 3)), nn.BatchNorm2d(6), nn.ReLU(), channels=6
             )
         )
-        assert_same(quickened(module, images(16)), module, images())
+        assert_same(optimised(module, images(16)), module, images())
 
 
 class Viewed(nn.Module):
@@ -447,7 +447,7 @@ class TestCheckedModel:
                 head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), channels=8), nn.LogSoftmax(dim=1)
             )
         )
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert "BatchNorm2d" not in names(quick)
         assert_same(quick, module, images())
 
@@ -456,7 +456,7 @@ class TestCheckedModel:
         module = seeded(lambda: head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), channels=8))
         module[0].bias.fill_(1e7)
         module[1].running_mean.fill_(1e7)
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         error = (quick(images(16)) - module(images(16))).abs().max() / module(images(16)).abs().max()
         assert error <= 1e-3
 
@@ -476,13 +476,13 @@ class TestCheckedModel:
         module = seeded(lambda: head(nn.Conv2d(3, 8, 3), nn.Tanh(), channels=8))
         right = FewChannels.pull_back
         monkeypatch.setattr(FewChannels, "pull_back", lambda self, slope, size: 1.1 * right(self, slope, size))
-        quick = quickened(module, images(16))
+        quick = optimised(module, images(16))
         assert quick is module
 
     def test_the_name_of_a_model_does_not_depend_on_whether_it_was_made_quicker(self, monkeypatch):
         module = seeded(lambda: head(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), channels=8))
         quick = checked(module)
-        monkeypatch.setattr(sys.modules[checked_model.__module__], "quickened", lambda module, _: module)
+        monkeypatch.setattr(sys.modules[checked_model.__module__], "optimised", lambda module, _: module)
         own = checked(module)
         assert "BatchNorm2d" not in names(quick.answer)
         assert "BatchNorm2d" in names(own.answer)

@@ -1,11 +1,11 @@
-"""The same module, but quicker to differentiate in its input. CPU only (`make bench` measures what it gains).
+"""An optimised copy of a module, with faster gradients in its input. CPU only (`make bench` measures the gain).
 
 - A batch normalisation that follows a convolution becomes part of its weights.
-- Weights are stored with their channels last, which is what the CPU's convolutions want; a linear layer behind a
-  `Flatten` takes its features in that order, too.
-- Convolutions of few input channels pull slopes back in another way than torch's own backward, which is slow there.
+- Weights are stored with their channels last, which suits the CPU's convolutions; a linear layer behind a `Flatten`
+  takes its features in that order, too.
+- Convolutions of few input channels have a backward pass of their own, as torch's is slow there.
 
-A module is only ever replaced by one that gives the same answers and slopes but for rounding.
+A copy replaces a module only if its answers and gradients are equal up to rounding.
 """
 
 import copy
@@ -22,21 +22,21 @@ _TOLERANCE = 1e-9  # of the largest answer or slope, in float64
 _ROUNDING = 1e-3  # of the largest answer, in float32; it is 1e-6 where nothing is badly scaled
 
 
-def quickened(module: nn.Module, x: Tensor) -> nn.Module:
-    """A quicker module that answers `x` alike, or the module itself.
+def optimised(module: nn.Module, x: Tensor) -> nn.Module:
+    """An optimised copy with the same answers to `x`, or the module itself.
 
-    What is done to the module is proved on a copy in float64: in float32, rounding alone takes some ReLUs of a deep net
-    over their kink, where slopes jump. A module that cannot be copied or compute in float64 is left alone.
+    The changes are checked on a copy in float64: in float32, rounding alone moves some ReLUs of a deep net over their
+    kink, where slopes jump. A module that cannot be copied, or cannot compute in float64, stays as it is.
     """
     if isinstance(module, torch.jit.ScriptModule):
         return module
     pairs = _pairs(module)
     images = all(parameter.dim() <= 4 for parameter in module.parameters())
-    # Channels last is for images, and for code that is known not to mind.
+    # Channels last is for images, and for modules that torch can trace.
     for last in (True, False) if images and pairs is not None else (False,):
         try:
             quick = _proved(module, pairs or [], x, last=last)
-        except Exception:  # whatever the user's code does when it is copied or asked in float64
+        except Exception:  # the user's code may fail in any way when it is copied or computes in float64
             continue
         if quick is not None:
             return quick
@@ -44,22 +44,22 @@ def quickened(module: nn.Module, x: Tensor) -> nn.Module:
 
 
 def _proved(module: nn.Module, pairs: list[tuple[str, str]], x: Tensor, *, last: bool) -> nn.Module | None:
-    """The version, if it gives the same answers and slopes in float64, and about the same answers in float32."""
+    """The copy, if it has the same answers and gradients in float64, and about the same answers in float32."""
     exact = copy.deepcopy(module).double()
     expected = _answer_and_slope(exact, x.double())
-    found = _answer_and_slope(_version(exact, pairs, x.double(), last=last), x.double())
-    if any(bool((a - b).abs().amax() > _TOLERANCE * b.abs().amax()) for a, b in zip(found, expected, strict=True)):
+    actual = _answer_and_slope(_version(exact, pairs, x.double(), last=last), x.double())
+    if any(bool((a - b).abs().amax() > _TOLERANCE * b.abs().amax()) for a, b in zip(actual, expected, strict=True)):
         return None
     del exact
     quick = _version(module, pairs, x, last=last)
     with torch.no_grad():
         answer = module(x)
-        alike = bool((answer - quick(x)).abs().amax() <= _ROUNDING * answer.abs().amax())
-    return quick if alike else None
+        close = bool((answer - quick(x)).abs().amax() <= _ROUNDING * answer.abs().amax())
+    return quick if close else None
 
 
 def _version(module: nn.Module, pairs: list[tuple[str, str]], x: Tensor, *, last: bool) -> nn.Module:
-    """A quicker copy, with channels last or not."""
+    """An optimised copy, with channels last or not."""
     quick = copy.deepcopy(module)
     for before, after in pairs:
         conv, norm = quick.get_submodule(before), quick.get_submodule(after)
@@ -76,7 +76,7 @@ def _version(module: nn.Module, pairs: list[tuple[str, str]], x: Tensor, *, last
 
 
 def _flatten_last(module: nn.Module, pairs: list[tuple[str, str]], x: Tensor) -> None:
-    """Let linear layers behind a `Flatten` take their features as they lie in memory."""
+    """Let linear layers behind a `Flatten` take their features in memory order."""
     for before, after in pairs:
         flatten, linear = module.get_submodule(before), module.get_submodule(after)
         if isinstance(flatten, nn.Flatten) and isinstance(linear, nn.Linear):
@@ -89,13 +89,13 @@ def _flatten_last(module: nn.Module, pairs: list[tuple[str, str]], x: Tensor) ->
 
 def _input_shape(module: nn.Module, layer: nn.Module, x: Tensor) -> tuple[int, ...]:
     shapes: list[tuple[int, ...]] = []
-    with layer.register_forward_pre_hook(lambda _, given: shapes.append(given[0].shape)), torch.no_grad():
+    with layer.register_forward_pre_hook(lambda _, args: shapes.append(args[0].shape)), torch.no_grad():
         module(x)
     return shapes[0]
 
 
 def _answer_and_slope(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Answers, and the slopes of their sum with unequal weights."""
+    """Answers, and the gradient of their sum with unequal weights."""
     x = x.clone().requires_grad_(True)
     answer = module(x)
     weights = torch.linspace(1, 2, answer.shape[1], dtype=answer.dtype).cos()
@@ -110,10 +110,10 @@ def _is_plain(layer: nn.Module) -> bool:
 
 
 def _pairs(module: nn.Module) -> list[tuple[str, str]] | None:
-    """Names of plain layers of which the second takes what the first gives, and nobody else does; None if unknown."""
+    """Names of plain layers where only the second takes the output of the first; None if torch cannot trace them."""
     try:
         graph = fx.Tracer().trace(module)
-    except Exception:  # whatever the user's code does when torch traces it: then nothing is known
+    except Exception:  # the user's code may fail in any way when torch traces it
         return None
     calls = [node for node in graph.nodes if node.op == "call_module"]
     once = {name for name, count in Counter(str(node.target) for node in calls).items() if count == 1}
@@ -130,14 +130,14 @@ def _has_few_channels(layer: nn.Conv2d) -> bool:
 
 
 class FlattenLast(nn.Module):
-    """Rows of features with the channel as the last to vary: as they lie in memory."""
+    """Flattens features in memory order, with the channel as the last index."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.permute(0, 2, 3, 1).flatten(1)
 
 
 class FewChannels(nn.Module):
-    """A convolution of few input channels, with a slope that is pulled back in its own way."""
+    """A convolution of few input channels, with a backward pass of its own."""
 
     def __init__(self, layer: nn.Conv2d) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class FewChannels(nn.Module):
         return F.conv2d(x, self.weight, self.bias, self.stride, self.padding)
 
     def pull_back(self, slope: Tensor, size: torch.Size) -> Tensor:
-        """One product of matrices gives what each place of the kernel sends back; the places' planes are added."""
+        """The gradient in the input: one matrix product for all positions of the kernel, whose planes are added."""
         (rows, columns), (down, right), (top, left) = self.kernel_size, self.stride, self.padding
         n, n_out, height, width = slope.shape
         weight = self.weight.permute(2, 3, 1, 0).reshape(-1, n_out)
@@ -171,7 +171,7 @@ class FewChannels(nn.Module):
 
 
 class _Pulled(torch.autograd.Function):
-    """A convolution that differentiates as its layer says."""
+    """A convolution with the backward pass of its layer."""
 
     @staticmethod
     def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, layer: FewChannels) -> Tensor:
