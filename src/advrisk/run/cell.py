@@ -58,11 +58,11 @@ def perturb_and_judge(cell: Cell, bench: Workbench) -> tuple[AttackedShard, Atte
             cell,
             bench.registries,
             seed=bench.study.seed,
-            max_cell_s=None if cell.is_example else bench.study.max_cell_s,  # a clock must not decide what is learned
+            max_cell_s=None if cell.is_example else bench.study.max_cell_s,  # examples must not depend on a clock
             crafted=crafted,
             suspicion=bench.suspicion(cell.model, cell.arm),
         )
-        # Also of clean inputs the draws are new: those that chose what is already wrong err there too often.
+        # New draws for clean inputs, too: those that selected incorrect samples overstate their error.
         chance = Noise(judge_keys(bench.study.seed, cell), device=target.x0.device)
         verdict = judge(target, attempt, cell.arm, chance)
     return target, attempt, verdict
@@ -88,11 +88,11 @@ def _points_to_transfer(cell: Cell, bench: Workbench) -> Crafted | None:
 
 
 def _points_of(cell: Cell, bench: Workbench) -> Points:
-    """What a cell crafted: remembered, read, or, where it was not kept, crafted again from the same seeds."""
+    """The points of a cell: cached, read, or, if they were not kept, crafted again from the same seeds."""
     if cell.id not in bench.crafted:
         path = crafted_inputs(bench.folder, cell.id)
         points = read_inputs(path) if path.is_file() else {}
-        if points.keys() != set(cell.shard.samples):  # it was deleted, say
+        if points.keys() != set(cell.shard.samples):  # for example deleted
             _, attempt, verdict = perturb_and_judge(cell, bench)
             _keep_crafted(cell, attempt, verdict, bench)
         else:
@@ -124,7 +124,7 @@ def craft_examples(cell: Cell, bench: Workbench) -> Points:
 
 
 def _keep_inputs(cell: Cell, attempt: Attempt, verdict: Judgement, bench: Workbench) -> None:
-    """Store what `keep_inputs` asks for, and the points that other cells transfer."""
+    """Store the inputs that `keep_inputs` demands, and the points that other cells transfer."""
     if cell.is_needed:
         _keep_crafted(cell, attempt, verdict, bench)
     study, material = bench.study, bench.material

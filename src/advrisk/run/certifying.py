@@ -1,4 +1,4 @@
-"""Towards a certificate: search, freeze the list of attacks, then run it once on the calibration split."""
+"""The runs behind a certificate: search, freeze the list of attacks, then run it once on the calibration split."""
 
 from collections.abc import Collection, Set
 from dataclasses import replace
@@ -31,26 +31,26 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, dispatcher: Dispatcher
         return
     frozen = {(model, arm.id) for model, arm in searched.frozen}
     settle_searched_arms(ledger.reopened(), frozen, searched.tried)
-    asked = bench.study.assess.certificate
-    if asked is None:
+    spec = bench.study.assess.certificate
+    if spec is None:
         return
     wanted = calibrate_plan(bench.study, plan, searched.frozen, searched.recipes)
     refuse_lost(ledger.reopened())
     write_frozen(ledger.reopened(), settled(bench, wanted, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
     dispatcher.report(dispatcher.progress.with_work(len(missing), wanted.n_cells - len(missing), "calibrating"))
-    _run_calibration(bench, missing, dispatcher, asked)
+    _run_calibration(bench, missing, dispatcher, spec)
 
 
-def _run_calibration(bench: Workbench, cells: Collection[Cell], dispatcher: Dispatcher, asked: CertificateSpec) -> None:
+def _run_calibration(bench: Workbench, cells: Collection[Cell], dispatcher: Dispatcher, spec: CertificateSpec) -> None:
     """Run every cell; under betting shard by shard, in the order of the analyses, until every list is decided."""
-    if asked.method != BETTING:
+    if spec.method != BETTING:
         dispatcher.dispatch(cells)
         return
     left = len(cells)
     for _, of_shard in groupby(cells, key=lambda cell: cell.shard.id):
         dispatcher.publish()
-        if is_decided(Ledger.open(bench.folder).named(), asked):
+        if is_decided(Ledger.open(bench.folder).named(), spec):
             dispatcher.report(replace(dispatcher.progress, n_cells=dispatcher.progress.n_cells - left))
             return
         now = list(of_shard)
@@ -61,7 +61,7 @@ def _run_calibration(bench: Workbench, cells: Collection[Cell], dispatcher: Disp
 
 
 def settled(bench: Workbench, wanted: Plan, searched: Set[tuple[str, str]] = frozenset()) -> FrozenQuestion:
-    """What is asked, and what a plan on samples to calibrate attacks; `searched` are models and arm ids."""
+    """The frozen question of a certificate: settings, attacks and calibration samples; `searched`: models, arm ids."""
     recipes: dict[tuple[str, str, float], dict[str, str]] = {}
     tries = {arm.id: arm.repeats for _, arm in wanted.assessed}
     for model, arm in wanted.assessed:

@@ -1,4 +1,4 @@
-"""What a run would do and cost, before it does it."""
+"""The estimated work and time of a run."""
 
 import time
 from collections import Counter
@@ -35,21 +35,21 @@ from advrisk.run.search.loop import course_of
 from advrisk.run.workbench import Workbench
 from advrisk.study import Arm, StudySpec
 
-# How long a cell is tried out, and about how long all of them together; single passes may take longer.
+# Time limits of one trial cell, and of all trials together; single passes may take longer.
 _TRIAL_S = 0.3
 _TRIALS_S = 5.0
-# What a run takes beside its cells: for each one of them, and once.
+# Overhead per cell, and once per run.
 _CELL_S = 0.02
 _START_S = 6.0
-_SCORED = 64  # inputs that a detector is tried out on
+_SCORED = 64  # inputs for the trial of a detector
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """Passes at most, and the time they would take; samples that fall early leave their batch and cost less.
+    """Upper bounds of the passes, and their time; samples that are broken early leave their batch and cost less.
 
-    Arms whose passes are not known before they run are named in `uncounted`; no number here holds theirs. The
-    seconds hold those of scoring, but for detectors that have yet to learn.
+    `uncounted` names arms without such a bound; no number here includes theirs. The seconds include scoring, except by
+    detectors that have not learned yet.
     """
 
     n_cells: int
@@ -65,11 +65,11 @@ class DryRun:
     n_scores: int = 0  # inputs that detectors would score, if every attack succeeded
     by_measure: dict[str, tuple[int, int]] = field(
         default_factory=dict
-    )  # forward and backward passes, beside the above
-    lessons: tuple[str, ...] = ()  # `lid to plain`: what is to be learned first, which no number here holds
-    n_beside: int = 0  # of the cells, those on samples to tune or to calibrate
-    searches: tuple[str, ...] = ()  # and how many settings each tries at most
-    looks: tuple[int, ...] = ()  # after how many samples interim analyses are due, until the targets are met
+    )  # forward and backward passes, in addition to those above
+    lessons: tuple[str, ...] = ()  # `lid to plain`: fits before the run, which no number here includes
+    n_beside: int = 0  # cells on the tuning or calibration split
+    searches: tuple[str, ...] = ()  # each with the largest number of settings
+    looks: tuple[int, ...] = ()  # numbers of samples at the interim analyses, until the targets are met
     look_levels: dict[str, float] = field(default_factory=dict)  # target -> level of its first analysis
     n_passes_to_look: int = 0  # up to the first analysis, at most
     doubts: tuple[str, ...] = ()  # about the study, which would not stop it
@@ -84,7 +84,7 @@ def dry_run(
     modules: Mapping[str, nn.Module] | None = None,
     detectors: Mapping[str, Scores] | None = None,
 ) -> DryRun:
-    """Plan a study, try out one cell of each kind here for a moment, and multiply. What a run refuses is refused."""
+    """Plan a study, time one cell of each kind here briefly, and extrapolate. Refuses the same studies as a run."""
     ready = prepare(study, folder, options, modules, detectors)
     ready.trial.end()
     bench = ready.bench
@@ -105,14 +105,14 @@ def dry_run(
     by_arm = {arm.shown: 0 for model, arm in plan.attempts if is_counted(model, arm, bench)}
     by_arm |= {cell.arm.shown: 0 for cell in beside if is_counted(cell.model, cell.arm, bench)}
     by_model = dict.fromkeys(bench.material.models, 0.0)
-    for place, cell in enumerate([*counted, *counted_again]):
+    for index, cell in enumerate([*counted, *counted_again]):
         forward, backward = most_passes(cell, bench)
         n = len(cell.shard.samples)
         n_forward, n_backward = n_forward + n * forward, n_backward + n * backward
         by_arm[cell.arm.shown] += n * (forward + backward)
-        n_to_look += n * (forward + backward) if place < len(counted) and cell.shard.id in interim.first else 0
+        n_to_look += n * (forward + backward) if index < len(counted) and cell.shard.id in interim.first else 0
         cell_s = _CELL_S + min(forward * pass_s[_kind(cell)], study.max_cell_s or float("inf"))
-        if place >= len(counted):  # one after the other, while detectors score
+        if index >= len(counted):  # one after the other, while detectors score
             again_s += cell_s
             continue
         by_model[cell.model] += cell_s
@@ -154,7 +154,7 @@ def _interim_schedule(bench: Workbench, plan: Plan, options: Options) -> Schedul
 
 
 def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequence[Cell]) -> list[Cell]:
-    """The cells that detectors need the inputs of and that were not, or will not be, kept: for each detector anew."""
+    """The cells to craft again, once per detector, as detectors need their inputs and the run does not keep them."""
     waiting = [batch for batch in unscored(ledger, bench) if not is_kept(batch, bench)]
     cells = [plan.find(batch.cell, batch.model, batch.arm, batch.samples[0]) for batch in waiting]
     again = [cell for cell in cells if cell is not None]
@@ -166,7 +166,7 @@ def _crafted_again(ledger: Ledger, bench: Workbench, plan: Plan, missing: Sequen
 
 
 def _scoring(ledger: Ledger, bench: Workbench, missing: Sequence[Cell], unlearned: set[str]) -> tuple[int, float]:
-    """How many inputs detectors would score at most, and how long those take that need not learn first."""
+    """The most inputs that detectors would score, and the seconds for detectors that need not learn first."""
     surrogates = bench.material.surrogates
     to_come = Counter(cell.model for cell in missing for _ in cell.shard.samples if cell.model not in surrogates)
     n_calibrate = sum(split == "calibrate" for split in splits(bench.study, bench).values())
@@ -194,16 +194,16 @@ def _score_s(name: str, detector: Detector, model: Model, bench: Workbench) -> f
 
 
 def _kind(cell: Cell) -> str:
-    """Cells that differ in eps, samples or repeat alone take about as long per pass."""
+    """A digest of a cell without eps, samples and repeat, which hardly change the time per pass."""
     arm = cell.arm
     return digest([cell.model, arm.kind, arm.family, arm.norm, arm.objective, dict(arm.params)])
 
 
 def _seconds_per_pass(cells: Sequence[Cell], bench: Workbench) -> dict[str, float]:
-    """For each kind of cell: seconds that a forward pass of its batch takes with all that belongs to it.
+    """For each kind of cell, the seconds per forward pass of its batch, with all other work of the cell.
 
-    The backward passes, the attack's own arithmetic and the judge belong to it: with small models they cost more than
-    the forward pass does.
+    This includes backward passes, the attack's own arithmetic and the judge: with small models they cost more than the
+    forward pass.
     """
     first = {_kind(cell): cell for cell in reversed(cells)}
     limit_s = min(_TRIAL_S, _TRIALS_S / max(len(first), 1))
@@ -214,8 +214,8 @@ def _seconds_per_pass(cells: Sequence[Cell], bench: Workbench) -> dict[str, floa
 
 
 def _tried_out(cell: Cell, bench: Workbench, limit_s: float) -> float:
-    """Twice, as the first time warms up; once, if that took long anyway."""
-    for need in cell.needs:  # which is not this cell's own time
+    """Seconds per pass of a cell: the better of two runs, as the first warms up; of one, if it took long."""
+    for need in cell.needs:  # outside this cell's own time
         run_cell(need, bench)
     began = time.perf_counter()
     pass_s = _timed(cell, bench)
@@ -227,18 +227,18 @@ def _timed(cell: Cell, bench: Workbench) -> float:
     result = run_cell(cell, bench)
     wall_s = time.perf_counter() - began
     rows = result.tables["outcomes"]
-    seen, judged = (max(rows[name].to_pylist(), default=0) for name in ("n_forward", "n_judge"))
-    if not seen:  # the model has all of these samples wrong, say: other cells will hardly be longer
+    attacked, judged = (max(rows[name].to_pylist(), default=0) for name in ("n_forward", "n_judge"))
+    if not attacked:  # for example all clean predictions incorrect: other cells will hardly be longer
         return wall_s / most_passes(cell, bench)[0]
-    return wall_s / (seen + judged)
+    return wall_s / (attacked + judged)
 
 
 def cells_to_come(
     bench: Workbench, plan: Plan, ledger: Ledger, *, retry_errors: bool = False
 ) -> tuple[list[Cell], int]:
-    """Cells on samples to tune and to calibrate that are still to be run at most, and how many are done.
+    """The most cells still to run on the tuning and calibration splits, and the number of finished ones.
 
-    Those of a search stand for each other: the attack at the far end of its box, under the name of the search.
+    One attack represents all settings of a search: that at the far end of its box, under the name of the search.
     """
     finished = ledger.finished_cells(without_errors=retry_errors)
     wanted = calibrate_plan(bench.study, plan)
@@ -246,20 +246,20 @@ def cells_to_come(
     missing = [cell for cell in own if cell.id not in finished]
     n_done = len(own) - len(missing)
     for search in plan.searches:
-        held = read_course(bench.folder, course_of(search, bench, plan).id)
-        tried = [] if held is None else [setting for one in held.rounds for setting in one.settings]
+        stored = read_course(bench.folder, course_of(search, bench, plan).id)
+        tried = [] if stored is None else [setting for one in stored.rounds for setting in one.settings]
         left = max(0, n_settings(search, bench.study.seed) - len(tried))
         stand_in = _stand_in(search, bench)
         missing += _copies(search, stand_in, plan.tune, left, bench, plan)
         n_done += len(tried) * len(plan.tune) * search.arm.repeats
         if bench.study.assess.certificate is not None:
-            n_frozen = 0 if held is not None and held.frozen and not left else search.freeze
+            n_frozen = 0 if stored is not None and stored.frozen and not left else search.freeze
             missing += _copies(search, stand_in, plan.calibrate, n_frozen, bench, plan)
     return missing, n_done
 
 
 def n_settings(search: Search, seed: int) -> int:
-    """How many settings a search tries at most."""
+    """The most settings that a search tries."""
     if search.method == "grid":
         return len(grid_settings(search))
     first = len(first_settings(search, seed)) if search.method == "gp-ucb" else 0
@@ -267,7 +267,7 @@ def n_settings(search: Search, seed: int) -> int:
 
 
 def _stand_in(search: Search, bench: Workbench) -> Arm:
-    """The attack at the far end of its box, where more steps are most steps."""
+    """The attack at the far end of its box, where parameters such as steps cost the most."""
     arm = search.arm_at(search.setting([1.0] * len(search.axes)), bench.registries)
     return replace(arm, id=f"{search.name} over {', '.join(axis.name for axis in search.axes)}")
 

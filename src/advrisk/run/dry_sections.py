@@ -1,4 +1,4 @@
-"""What is shown of a dry run: what a run would do and cost."""
+"""Sections of a dry run: the work and the costs of a run."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def dry_run_sections(plan: "DryRun") -> Iterator[Section]:
-    """What a run would do and cost."""
+    """The work and the costs of a run."""
     yield Headline(
         f"{counted(plan.n_cells, 'cell')} to run ({plan.n_skipped} done already), {counted(plan.n_rows, 'row')}, "
         f"at most {short_text(plan.n_forward)} forward and {short_text(plan.n_backward)} backward passes."
@@ -32,7 +32,7 @@ def dry_run_sections(plan: "DryRun") -> Iterator[Section]:
 
 
 def _costs(plan: "DryRun") -> Iterator[str]:
-    """What to know beside the number of passes, in sentences."""
+    """Sentences on the costs besides the number of passes."""
     yield (
         f"About {rounded_text(plan.seconds)} with {counted(plan.workers, 'worker')} if nothing else needs the cores, "
         "from cells tried out just now; samples that fall early make it shorter."

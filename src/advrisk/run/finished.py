@@ -1,4 +1,4 @@
-"""Which cells of a plan the ledger holds, and which are still to run; a large plan has millions."""
+"""The finished and the unfinished cells of a plan, which may have millions."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ def finished_cells(ledger: Ledger, *, without_errors: bool = False) -> Set[str]:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """The cells of a plan except the finished ones, made one by one as they are asked for.
+    """The cells of a plan except the finished ones, generated one by one.
 
     With `retry_errors`, cells that transfer the points of a cell that runs again run again, too.
     """
@@ -62,7 +62,7 @@ class CellNames(Set[str]):
         self._sorted = np.unique(np.frombuffer(b"".join(blocks), dtype=f"S{NAME_BYTES}"))
 
     def _block(self, names: list[str]) -> bytes:
-        """The bytes of a few names; those that are named otherwise are put aside."""
+        """The bytes of some names; names of another form go to `_others`."""
         if (block := _bytes_of("".join(names))) is not None and all(len(name) == 2 * NAME_BYTES for name in names):
             return block
         self._others |= {name for name in names if not _is_plain(name)}
@@ -85,7 +85,7 @@ class CellNames(Set[str]):
 
 
 def _parts(names: pa.ChunkedArray, size: int = 65_536) -> Iterable[pa.Array]:
-    """A column piece by piece, so that no more text is held than that of one."""
+    """A column in pieces, so that only the text of one is in memory."""
     for chunk in names.chunks:
         yield from (chunk.slice(start, size) for start in range(0, len(chunk), size))
 
@@ -95,7 +95,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _bytes_of(text: str) -> bytes | None:
-    """What hexadecimal digits stand for; None where it is anything else, such as capital letters."""
+    """The bytes of hexadecimal digits; None for any other text, such as capital letters."""
     try:
         content = bytes.fromhex(text)
     except ValueError:

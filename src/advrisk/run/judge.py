@@ -1,4 +1,4 @@
-"""The runner's own verification of what an attack kept. Attacks are not believed."""
+"""The runner's own verification of the points that an attack kept: its claims do not count."""
 
 from dataclasses import dataclass, replace
 
@@ -18,36 +18,36 @@ __all__ = ["JUDGE_DRAWS", "Judgement", "judge"]
 
 @dataclass(frozen=True)
 class Draws:
-    """What a model that answers at random said of each kept point, draw by draw; nothing of points not asked about."""
+    """The answers of a random model to each kept point, draw by draw; points without a query have none."""
 
-    asked: Tensor  # (rows,)
-    said: Tensor  # (rows, draws): classes, -1 where the point was refused
-    scores: Tensor | None  # (rows, draws, classes): log-probabilities; None of a model that says its class only
+    queried: Tensor  # (rows,)
+    classes: Tensor  # (rows, draws): -1 where the model refused the point
+    scores: Tensor | None  # (rows, draws, classes): log-probabilities; None for a label-only model
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is true of each sample's kept point, by the judge's own passes."""
+    """The verified result of each sample's kept point, by the judge's own passes."""
 
     outcome: list[Outcome]
     message: list[str]
-    answer: Tensor  # at the kept point; at the clean input where that stands
-    prediction: Tensor  # the class said there; where it is refused, the one that would have been
+    answer: Tensor  # at the kept point; at the clean input where the outcome is settled
+    prediction: Tensor  # the class there, also where the model refuses it
     distances: dict[Norm, Tensor]  # norm -> float64
     near: dict[Norm, Tensor]  # of the nearest success between the kept point and the clean input; else as `distances`
     survives_8bit: Tensor
     success_rate: Tensor  # share of the judge's draws in which the point succeeds
     n_judge: Tensor
-    n_unconfirmed: int  # claims that the judge did not see, and successes that were not claimed
+    n_unconfirmed: int  # claims that the judge did not confirm, and successes that were not claimed
     draws: Draws | None = None  # of a model that answers at random
 
 
 def judge(target: AttackedShard, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Judgement:
-    """Check space and eps, ask the model again, measure every norm, try the point in 8 bits, and walk it back.
+    """Check space and eps, query the model again, measure every norm, try the point in 8 bits, and walk it back.
 
-    A model that answers at random is asked `JUDGE_DRAWS` times: a point succeeds if it does so in more than half
-    of the draws, so that one lucky draw is never a success. `chance` are the streams for that. What is refused in more
-    than half of the draws is neither a success nor resisted.
+    A model that answers at random is queried `JUDGE_DRAWS` times, with the random streams `chance`: a point succeeds if
+    it does so in more than half of the draws, so that one lucky draw is never a success. A point that the model refuses
+    in more than half of the draws is neither a success nor resisted.
     """
     answers = _ask(target, attempt, chance)
     kept, x0 = attempt.kept.cpu().double(), target.x0.cpu().double()
@@ -55,7 +55,7 @@ def judge(target: AttackedShard, attempt: Attempt, arm: Arm, chance: Noise | Non
     distances = {norm: space.distance(kept, x0, norm) for norm in NORMS}
     settled = _wrong_points(target, attempt, arm, answers.answer, distances) | attempt.settled
     success, n_judge = answers.rate > 0.5, answers.n_judge
-    if arm.kind == "clean" and target.is_reference:  # what it says most is right, however seldom that is
+    if arm.kind == "clean" and target.is_reference:  # the most frequent class is correct by definition
         success[:] = False
         answers.prediction.copy_(target.clean_prediction)
     success[list(settled)] = False
@@ -91,7 +91,7 @@ def _unconfirmed(claimed: Tensor | None, success: Tensor, settled: list[int]) ->
 
 @dataclass(frozen=True)
 class _Answers:
-    """What the model says of the kept points; of those that are settled, what it said of the clean input."""
+    """The model's answers to the kept points; for settled samples, its answer to the clean input."""
 
     answer: Tensor
     prediction: Tensor
@@ -102,7 +102,7 @@ class _Answers:
 
 
 def _ask(target: AttackedShard, attempt: Attempt, chance: Noise | None) -> _Answers:
-    """Ask about the kept points that are not settled."""
+    """Query the kept points that are not settled."""
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     answers = _Answers(
         answer=target.clean_answer.clone(),
@@ -123,22 +123,22 @@ def _ask(target: AttackedShard, attempt: Attempt, chance: Noise | None) -> _Answ
 
 def _draws(replies: Redrawn, rows: Tensor, n: int) -> Draws:
     """The draws of some rows, spread over all of them."""
-    place = rows.cpu()
-    asked = torch.zeros(n, dtype=torch.bool)
-    asked[place] = True
-    said = torch.full((n, replies.n), -1, dtype=torch.int64)
-    said[place] = replies.said.cpu()
+    index = rows.cpu()
+    queried = torch.zeros(n, dtype=torch.bool)
+    queried[index] = True
+    classes = torch.full((n, replies.n), -1, dtype=torch.int64)
+    classes[index] = replies.classes.cpu()
     if replies.scores is None:
-        return Draws(asked, said, None)
+        return Draws(queried, classes, None)
     scores = torch.full((n, replies.n, replies.scores.shape[2]), torch.nan)
-    scores[place] = replies.scores.transpose(0, 1).float().cpu()
-    return Draws(asked, said, scores)
+    scores[index] = replies.scores.transpose(0, 1).float().cpu()
+    return Draws(queried, classes, scores)
 
 
 def _wrong_points(
     target: AttackedShard, attempt: Attempt, arm: Arm, answer: Tensor, distances: dict[Norm, Tensor]
 ) -> dict[int, Settled]:
-    """Points that must not have been kept; a distance beyond eps by rounding only becomes eps."""
+    """Errors of points that the arm must not keep; distances that exceed eps only by rounding become eps."""
     wrong: dict[int, Settled] = {}
     for row in (~finite(answer)).nonzero().flatten().tolist():
         wrong[row] = "error", "the model answered with a number that is not finite"

@@ -1,4 +1,4 @@
-"""Bringing a study's data and models into memory, checked against each other."""
+"""A study's data and models in memory, checked against each other."""
 
 import sys
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ from advrisk.parts.models.torch_module import from_module
 from advrisk.plan import DefendedModel, expand_defences, tags_of
 from advrisk.study import DataSpec, ModelSpec, Source, StudySpec, TrainingSource
 
-OBJECT = "object"  # the source of a model that was handed over as a Python object
+OBJECT = "object"  # the source of a model that is a Python object
 
 
 @dataclass(frozen=True)
 class Material:
-    """What cells are made of: the samples, what they may become, and the models."""
+    """The material of cells: samples, their space, and models."""
 
     data: Dataset
     space: Space
@@ -38,7 +38,7 @@ class Material:
 
     @property
     def space_digest(self) -> str:
-        """Names what inputs may be; part of every recipe."""
+        """A digest of the space; part of every recipe."""
         parts = [self.space.low, self.space.high, self.space.scale]
         masks = [self.space.immutable, self.space.integer, self.space.category]
         arrays = [None if part is None else digest_array(part.cpu().numpy()) for part in parts + masks]
@@ -54,9 +54,9 @@ def load_material(
     data: Dataset | None = None,
     modules: Mapping[str, nn.Module] | None = None,
 ) -> Material:
-    """Load everything a study names; the first thing that is wrong is refused with its place in the file.
+    """Load a study's data and models; the first mistake is refused with its location in the file.
 
-    `data` is given by a process that has loaded the samples already.
+    `data` are the samples, if the process has already loaded them.
     """
     search_beside(study.where)
     data = data or load_data(study.data, registries, study.where)
@@ -102,16 +102,16 @@ def load_data(spec: DataSpec | TrainingSource, registries: Registries, where: So
     return dataset
 
 
-def choose_device(asked: str) -> str:
+def choose_device(name: str) -> str:
     """The device to compute on: `auto` takes an accelerator where there is one."""
-    if asked == "auto":
+    if name == "auto":
         device = str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else "cpu"
         return "cpu" if device.startswith("mps") else device  # mps has no float64, which attacks need
     try:
-        torch.empty(1, device=asked)
+        torch.empty(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ModelError(f"device {asked!r} cannot be used here: {str(error).splitlines()[0]}") from None
-    return asked
+        raise ModelError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from None
+    return name
 
 
 def load_model(
@@ -124,7 +124,7 @@ def load_model(
     *,
     module: nn.Module | None = None,
 ) -> Model:
-    """A model of a study, asked about fixed inputs; `module` is the one that was handed over as an object."""
+    """A model of a study, checked with fixed inputs; `module` is the Python object of a model without a file."""
     try:
         with containment.around(name):
             return _load_model(name, study.models[name], study.where, registries, data, device, module)

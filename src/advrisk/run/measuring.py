@@ -1,7 +1,7 @@
-"""Taking measures: numbers about a model at clean inputs, such as CLEVER, once the cells are done.
+"""Measures: numbers about a model at clean inputs, such as CLEVER, taken once the cells are done.
 
-Only what is not there yet, at samples whose clean cell is finished. Rows go to the table `measures` under that cell. A
-measure that fails at a sample has a row without a number there, so that everything else goes on, now and next time.
+Only missing measures are taken, at samples whose clean cell is finished. Rows go to the table `measures` under that
+cell. A measure that fails at a sample gets a row without a number, so that all others continue, now and in later runs.
 """
 
 import math
@@ -29,7 +29,7 @@ _FAILED = f"{_TRIED} GROUP BY ALL HAVING count(value) = 0"  # also at the last t
 
 @dataclass(frozen=True)
 class Gap:
-    """Clean inputs of one cell at which a measure was not taken yet."""
+    """Clean inputs of one cell without a measure."""
 
     measure: ConfiguredMeasure
     cell: str
@@ -47,7 +47,7 @@ def take_measures(
     deadline: float,
     on_progress: Callable[[Progress], None],
 ) -> Progress:
-    """Take the study's measures where they are missing; none begins after the deadline. A failure is noted."""
+    """Take the study's missing measures; none begins after the deadline. Failures are recorded."""
     if not bench.study.measures:
         return progress
     ledger = ledger.reopened()  # with what was published meanwhile
@@ -67,34 +67,34 @@ def take_measures(
 def unmeasured(
     ledger: Ledger, bench: Workbench, plan: Plan, *, answered_only: bool = True, retry_errors: bool = False
 ) -> list[Gap]:
-    """What is still to be measured, measure by measure, shard by shard; by default where the clean cell is done.
+    """The missing measures, measure by measure, shard by shard; by default where the clean cell is done.
 
-    Where a measure failed it is tried again if `retry_errors` says so.
+    With `retry_errors`, failed measures count as missing.
     """
     gaps = []
     configured = expand_measures(bench.study, bench.registries)
     answered = _pairs(ledger, _ANSWERED) if configured and answered_only else None
     for one in configured:
-        held = _pairs(ledger, _TRIED, measure=one.id)
+        tried = _pairs(ledger, _TRIED, measure=one.id)
         if retry_errors:
-            held -= _pairs(ledger, _FAILED, measure=one.id)
-        for cell, pairs in _asked(one, plan):
-            if left := [pair for pair in pairs if pair not in held and (answered is None or pair in answered)]:
+            tried -= _pairs(ledger, _FAILED, measure=one.id)
+        for cell, pairs in _wanted(one, plan):
+            if left := [pair for pair in pairs if pair not in tried and (answered is None or pair in answered)]:
                 gaps.append(Gap(one, cell.id, cell.model, tuple(name for _, name in left)))
     return gaps
 
 
 def failed_measures(ledger: Ledger, bench: Workbench, plan: Plan) -> int:
-    """At how many inputs a measure of the study was tried and has no number."""
+    """The number of inputs at which a measure of the study failed."""
     n_failed = 0
     for one in expand_measures(bench.study, bench.registries):
         failed = _pairs(ledger, _FAILED, measure=one.id)
-        n_failed += sum(pair in failed for _, pairs in _asked(one, plan) for pair in pairs)
+        n_failed += sum(pair in failed for _, pairs in _wanted(one, plan) for pair in pairs)
     return n_failed
 
 
-def _asked(measure: ConfiguredMeasure, plan: Plan) -> Iterator[tuple[Cell, list[tuple[str, str]]]]:
-    """The clean cells, and of each the inputs at which the study wants a measure."""
+def _wanted(measure: ConfiguredMeasure, plan: Plan) -> Iterator[tuple[Cell, list[tuple[str, str]]]]:
+    """The clean cells, each with the inputs for which the study has this measure."""
     evaluated = [name for shard in plan.shards for name in shard.samples]
     wanted = set(evaluated[: measure.samples])
     for cell in plan.cells():
@@ -103,13 +103,13 @@ def _asked(measure: ConfiguredMeasure, plan: Plan) -> Iterator[tuple[Cell, list[
 
 
 def _pairs(ledger: Ledger, sql: str, **parameters: str) -> set[tuple[str, str]]:
-    """The cells and samples that a query gives."""
+    """The cells and samples of a query."""
     table = ledger.query(sql, parameters)
     return set(zip(table["cell"].to_pylist(), table["sample"].to_pylist(), strict=True))
 
 
 def measured(gap: Gap, bench: Workbench, *, deadline: float = math.inf) -> Iterator[tuple[pa.Table, str]]:
-    """A row for each sample, and why there is no number in it, if so; nothing is begun after the deadline."""
+    """A row for each sample, and the reason for a missing number or ""; none begins after the deadline."""
     with one_thread():
         for sample in gap.samples:
             if time.monotonic() > deadline:
@@ -120,7 +120,7 @@ def measured(gap: Gap, bench: Workbench, *, deadline: float = math.inf) -> Itera
 
 
 def _value(gap: Gap, sample: str, bench: Workbench) -> tuple[float | None, str]:
-    """One finite number, or None and why there is none. Nothing that a measure returns is believed."""
+    """One finite number, or None and the reason; the result of a measure is checked."""
     model, row = bench.material.models[gap.model], bench.material.rows[sample]
     x = torch.from_numpy(bench.material.data.x[row : row + 1]).to(model.device)
     label = int(bench.material.data.y[row])
@@ -132,8 +132,8 @@ def _value(gap: Gap, sample: str, bench: Workbench) -> tuple[float | None, str]:
         torch.manual_seed(seed % 2**63)  # of a model that answers at random
         try:
             with bench.containment.around(gap.model):
-                given = part.function(x, label, model.original, bench.material.space, noise, **gap.measure.params)
-            value = float(given)
+                number = part.function(x, label, model.original, bench.material.space, noise, **gap.measure.params)
+            value = float(number)
         except Exception as error:  # measures and models are foreign code
             return None, f"{what} failed: {type(error).__name__}: {error}"
     if not math.isfinite(value):
@@ -142,7 +142,7 @@ def _value(gap: Gap, sample: str, bench: Workbench) -> tuple[float | None, str]:
 
 
 def measure_passes(gaps: Sequence[Gap], bench: Workbench) -> dict[str, tuple[int, int]]:
-    """Forward and backward passes that measures take, by readable name; of those of which it is known."""
+    """Forward and backward passes of measures, by readable name, for those with a known number."""
     totals: dict[str, tuple[int, int]] = {}
     for gap in gaps:
         passes = bench.registries.measures.get(gap.measure.name).traits.passes

@@ -1,4 +1,4 @@
-"""How to run a study, as opposed to what it asks."""
+"""Options of how to run a study; its questions are in the study."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,11 +10,11 @@ ExecutorName = Literal["local", "ray"]
 
 @dataclass(frozen=True)
 class Options:
-    """None of these changes a row."""
+    """Options of a run; none of them changes a row."""
 
     workers: int | None = None
     device: str | None = None
-    max_s: float | None = None  # after which no cell begins
+    max_s: float | None = None  # no cell begins after this time
     retry_errors: bool = False
     publish_every_s: float = 3.0
     on: ExecutorName = "local"

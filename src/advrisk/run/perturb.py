@@ -1,4 +1,4 @@
-"""Letting an arm do its work on a shard. What it claims is not believed: the judge verifies it next."""
+"""Arms at work on a shard of samples. The judge verifies their claims next."""
 
 import time
 from collections.abc import Callable
@@ -29,10 +29,10 @@ Settled = tuple[Outcome, str]  # an outcome that needs no judgement, and a messa
 
 @dataclass(frozen=True)
 class AttackedShard:
-    """A shard's samples in memory, with what the model says of them unperturbed.
+    """A shard's samples in memory, with the model's answers to the clean inputs.
 
-    `clean_prediction` is what it says, or would say if it did not refuse to; of a model that answers at random, what
-    it says most often. `is_reference`: success is judged against that, so a clean input is never wrong.
+    `clean_prediction` is the predicted class, refusals aside; of a model that answers at random, the most frequent one.
+    `is_reference`: success is judged against it, so a clean input is never incorrect.
     """
 
     model: Model
@@ -51,9 +51,9 @@ class AttackedShard:
         return self.x0.dim() == 4
 
     def settled(self) -> dict[int, Settled]:
-        """Samples that no attack need touch: the goal is met already, or never can be, or the answer is no number.
+        """Samples without an attack: their goal is already met, or cannot be met, or the clean answer is not finite.
 
-        What the model refuses to answer is not wrong: an attack can make it be answered, and wrongly.
+        A refused input is not incorrect: an attack can still cause an incorrect answer.
         """
         wrong = (self.goal.met(self.clean_prediction) & ~self.clean_rejected).nonzero().flatten().tolist()
         settled: dict[int, Settled] = dict.fromkeys(wrong, ("already_wrong", ""))
@@ -67,7 +67,7 @@ class AttackedShard:
 
 @dataclass(frozen=True)
 class Crafted:
-    """What a transfer takes over: a point for each sample of the shard, but for those that have none, and why."""
+    """The points of a transfer, one per sample of the shard, and the outcomes of samples that have none."""
 
     x: Tensor
     missing: dict[int, Settled]
@@ -75,28 +75,28 @@ class Crafted:
 
 @dataclass
 class Attempt:
-    """What an arm left behind, one entry per sample of the shard.
+    """The result of an arm, one entry per sample of the shard.
 
-    `settled` names the outcome of samples that need no judgement; the others are judged by their point.
+    `settled` has the outcomes of samples that need no judgement; the judge decides the others by their points.
     """
 
     kept: Tensor
-    claimed: Tensor | None = None  # successes that the arm saw; None where it did not check
+    claimed: Tensor | None = None  # successes by the arm's own queries; None where it made none
     counts: dict[str, Tensor] = field(default_factory=dict)  # n_forward, …, -1 where there is none
     first_s: Tensor | None = None
-    spent_s: Tensor | None = None  # not known of a batch as a whole
+    spent_s: Tensor | None = None  # None for passes counted per batch
     settled: dict[int, Settled] = field(default_factory=dict)
     trust: Trust = field(default_factory=Trust)
     accounting: Accounting = "sample"
-    needs: Capability = "labels"  # what the arm asks of a model
-    cut_short: bool = False  # the arm threw or ran out of time: what it kept may not be its best
-    not_crafted: bool = False  # a transfer had nothing to take over for some samples
+    needs: Capability = "labels"  # the capability that the arm needs
+    cut_short: bool = False  # the arm threw or ran out of time: its points may not be its best
+    not_crafted: bool = False  # a transfer had no points for some samples
 
 
 def load_target(material: Material, cell: Cell, success: Success, *, seed: int) -> AttackedShard:
-    """Fetch the samples of a cell and ask the model about them unperturbed.
+    """The samples of a cell with the model's answers to the clean inputs.
 
-    The random numbers of a model are those of its samples, whatever the arm is: all arms see the same clean answers.
+    A model's random numbers depend on the samples, not on the arm: all arms see the same clean answers.
     """
     model = material.models[cell.model]
     rows = np.array([material.rows[name] for name in cell.shard.samples])
@@ -109,22 +109,24 @@ def load_target(material: Material, cell: Cell, success: Success, *, seed: int) 
 def target_of(
     model: Model, space: Space, x0: Tensor, label: Tensor, success: Success, chance: Noise | None = None
 ) -> AttackedShard:
-    """Samples with what the model says of them unperturbed; one that answers at random, with these streams."""
+    """Samples with the model's answers to the clean inputs; `chance` has the streams of a random model."""
     began = now(x0)
     replies = redrawn(model, x0, torch.arange(len(x0), device=x0.device), chance)
     inference_s = (now(x0) - began) / len(x0) / replies.n
-    goal = goal_of(success, label, model, replies.answer, said=replies.most_frequent)
+    goal = goal_of(success, label, model, replies.answer, most_frequent=replies.most_frequent)
     rejected = replies.rejection_rate > 0.5
     is_reference = success == "prediction"  # in few draws, perhaps, but in more than any other class
     prediction = replies.most_frequent if is_reference else replies.prediction(goal)
     return AttackedShard(model, space, x0, label, replies.answer, prediction, rejected, goal, is_reference, inference_s)
 
 
-def goal_of(success: Success, label: Tensor, model: Model, clean_answer: Tensor, *, said: Tensor | None = None) -> Goal:
-    """What a study's `success` means for these samples; `said` is what a model that answers at random says most."""
+def goal_of(
+    success: Success, label: Tensor, model: Model, clean_answer: Tensor, *, most_frequent: Tensor | None = None
+) -> Goal:
+    """The goal of a study's `success` for these samples; `most_frequent` has the classes of a random model."""
     clean = clean_answer if gives(model.capability, "scores") else None
     if success == "prediction":
-        return Goal(predicted(model, clean_answer) if said is None else said, clean=clean)
+        return Goal(predicted(model, clean_answer) if most_frequent is None else most_frequent, clean=clean)
     if isinstance(success, TargetSpec):
         return Goal(label, _targets(success, label, model, clean_answer), clean)
     return Goal(label, clean=clean)
@@ -150,7 +152,7 @@ def perturb(
     crafted: Crafted | None = None,
     suspicion: Suspicion | None = None,
 ) -> Attempt:
-    """Run the cell's arm on its shard; `crafted` is what a transfer takes over, `suspicion` the detector it knows."""
+    """Run the cell's arm on its shard; `crafted` has the points of a transfer, `suspicion` the detector it knows."""
     keys = _cell_keys("noise", seed, cell)
     if cell.arm.kind == "attack":
         streams = keys, _cell_keys("chance", seed, cell)
@@ -175,7 +177,7 @@ def clean_keys(seed: int, cell: Cell) -> list[int]:
 
 
 def _cell_keys(word: str, seed: int, cell: Cell) -> list[int]:
-    """One key for each sample of a cell: whatever shares its shard, it has the same random numbers."""
+    """One key per sample of a cell: its random numbers do not depend on the shard."""
     return [key(word, seed, cell.arm.id, sample, cell.repeat) for sample in cell.shard.samples]
 
 
@@ -188,17 +190,17 @@ def _attack(
     crafted: Crafted | None,
     suspicion: Suspicion | None,
 ) -> Attempt:
-    """Attack the samples that the model has right; the others are settled."""
+    """Attack the samples that the model classifies correctly; the others are settled."""
     part = registries.attacks.get(cell.arm.family)
     needs = part.traits.resolved(cell.arm.params, cell.arm.norm, cell.arm.eps).needs
     attempt = Attempt(target.x0.clone(), settled=target.settled(), accounting=part.traits.accounting, needs=needs)
     settings = dict(cell.arm.params)
     if part.traits.watches:
-        settings.pop(DETECTOR, None)  # it is handed over as `suspicion`
+        settings.pop(DETECTOR, None)  # passed as `suspicion`
     if crafted is not None:
         attempt.not_crafted = not crafted.missing.keys() <= attempt.settled.keys()
         attempt.settled = crafted.missing | attempt.settled
-        settings = {}  # the arm's say where the points come from
+        settings = {}  # the arm's own name the origin of the points
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
     deadline = time.monotonic() + (max_cell_s or float("inf"))
@@ -221,7 +223,7 @@ def _attack(
 
 
 def _too_dear(arm: Arm, suspicion: Suspicion | None, *, draws: int) -> Settled | None:
-    """Where no point can be asked about, as the detector takes more passes than there are."""
+    """The error of an arm whose detector takes more passes per point than `max_queries`; None if it does not."""
     if suspicion is None or arm.max_queries is None or arm.max_queries >= draws + suspicion.passes:
         return None
     taken = f"a point takes {draws + suspicion.passes} passes with {suspicion.name}"
@@ -256,13 +258,13 @@ def _probe(
         sees_through=traits.resolved(arm.params, arm.norm, arm.eps).needs == "gradients",
     )
     noise, chance = (Noise([keys[row] for row in rows.tolist()], device=target.x0.device) for keys in streams)
-    # Other libraries' attacks end at the boundary, where a quicker version may differ by rounding.
+    # Other libraries' attacks end at the boundary, where an optimised copy may differ by rounding.
     model = target.model.original if traits.accounting == "batch" else target.model
     return Probe(model, task, noise, chance)
 
 
 def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled | None) -> None:
-    """Spread what the probe remembers over the whole shard."""
+    """Copy the probe's memory into the attempt, for the whole shard."""
     memory = probe.memory
     attempt.kept[rows], attempt.trust = memory.kept, probe.trust
     if not bool(memory.offered.any()):
@@ -280,13 +282,13 @@ def _collect(attempt: Attempt, probe: Probe, rows: Tensor, unfinished: Settled |
         attempt.spent_s[rows] = memory.spent_s
     for row, message in memory.failed.items():
         attempt.settled[int(rows[row])] = "error", message
-    for row in memory.no_start.nonzero().flatten().tolist():  # what was tried in vain is no result
+    for row in memory.no_start.nonzero().flatten().tolist():  # points without a start are no result
         attempt.kept[rows[row]] = probe.x0[row]
         attempt.settled.setdefault(int(rows[row]), ("resisted", NO_START_MESSAGE))
     untried = (memory.n_forward == 0) & ~memory.offered
-    for row in untried.nonzero().flatten().tolist():  # so nothing is known
+    for row in untried.nonzero().flatten().tolist():
         attempt.settled.setdefault(int(rows[row]), unfinished or ("error", "the attack asked the model nothing"))
-    if unfinished is not None:  # a sample that was broken by then is broken
+    if unfinished is not None:  # samples that are already broken stay broken
         attempt.cut_short = True
         for row in (~memory.success & ~memory.offered).nonzero().flatten().tolist():
             attempt.settled.setdefault(int(rows[row]), unfinished)

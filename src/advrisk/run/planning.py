@@ -1,4 +1,4 @@
-"""Planning a run: which arm meets which model on which samples, and what of that is refused before anything runs."""
+"""The plan of a run: arms, models and samples, with all checks before anything runs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -43,14 +43,14 @@ EVASION = ("assess", "damage", "evasion")
 
 
 def outline_study(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> Plan:
-    """Which arm meets which model, without samples and recipes; refuses what the models cannot answer."""
+    """The pairs of models and arms, without samples and recipes; refuses arms that the models cannot answer."""
     return outline_plan(bench.study, bench.registries, models=_cards(bench, detectors), detectors=detectors)
 
 
 def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
-    """The cells a study asks for, on the samples as the ledger knows them."""
+    """The cells of a study, on shards that continue those in the ledger."""
     study, data = bench.study, bench.material.data
-    recorded = known_samples(ledger)
+    recorded = recorded_samples(ledger)
     chosen = splits(study, bench)
     refuse_moved(chosen, recorded)
     hashes = {name: data.hash_of(row) for row, name in enumerate(data.ids) if name in chosen or name in recorded}
@@ -59,7 +59,7 @@ def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
         study, {int(data.y[bench.material.rows[name]]) for name, split in chosen.items() if split in used}
     )
     wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
-    if "calibrate" in wanted:  # whatever order the data have: analyses follow one that nobody chose
+    if "calibrate" in wanted:  # interim analyses follow an order that does not depend on the data's own
         wanted["calibrate"].sort(key=lambda name: look_key(hashes[name], name))
     shards = {split: cut_shards(names, hashes, recorded, size=study.shard) for split, names in wanted.items()}
     return make_plan(
@@ -75,7 +75,7 @@ def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
 
 
 def used_splits(study: StudySpec) -> list[str]:
-    """The splits on whose samples cells are run."""
+    """The splits whose samples have cells."""
     return [
         "evaluate",
         *(["tune"] if study.search else []),
@@ -89,7 +89,7 @@ def refuse_impossible(
     detectors: Sequence[ConfiguredDetector] = (),
     targets: Sequence[StoppingTarget] = (),
 ) -> None:
-    """A study that asks what its arms and samples cannot answer, before anything is written."""
+    """Refuse questions that the study's arms and samples cannot answer, before anything is written."""
     study = bench.study
     refuse_sizes(study, bench.registries, extent_of(bench))
     arms = {arm.id: arm for _, arm in outline.assessed}
@@ -118,7 +118,7 @@ def _strata(bench: Workbench, rows: Sequence[int]) -> dict[str, set[str]]:
 
 
 def extent_of(bench: Workbench) -> Extent:
-    """How far apart two inputs of the data can be."""
+    """The largest distances between two inputs of the data."""
     space, shape = bench.material.space, tuple(bench.material.data.x.shape[1:])
     low, high = (bound.expand(1, *shape).double() for bound in (space.low, space.high))
     high = high if space.immutable is None else torch.where(space.immutable, low, high)
@@ -128,7 +128,7 @@ def extent_of(bench: Workbench) -> Extent:
 
 
 def configured_detectors(bench: Workbench) -> list[ConfiguredDetector]:
-    """The detectors that a study names; those that learn are named after what they learn from, too."""
+    """The detectors of a study; the digests of those that learn depend on their examples, too."""
     data = bench.material.data
     examples = [[name, data.hash_of(bench.material.rows[name])] for name in train_samples(bench)]
     return expand_detectors(bench.study, bench.registries, examples=digest([examples, bench.material.space_digest]))
@@ -140,7 +140,7 @@ def train_samples(bench: Workbench) -> list[str]:
 
 
 def _refusal(inspect: Callable[[Model], object], model: Model) -> str:
-    """Why a model cannot be inspected like that; empty where it can."""
+    """The reason why `inspect` fails for a model; "" if it does not."""
     try:
         inspect(model)
     except ModelError as error:
@@ -149,11 +149,11 @@ def _refusal(inspect: Callable[[Model], object], model: Model) -> str:
 
 
 def _layers(one: ConfiguredDetector) -> Callable[[Model], object]:
-    """Finds the layers that a detector reads: those it names (`layers` or `layer`), or else those that stand out."""
-    given = one.params.get("layers") or one.params.get("layer")
-    if not given:
+    """A function that returns the layers of a detector: those it names (`layers` or `layer`), or the default ones."""
+    names = one.params.get("layers") or one.params.get("layer")
+    if not names:
         return hidden_layers
-    return partial(named_layers, names=one_or_many(given))
+    return partial(named_layers, names=one_or_many(names))
 
 
 def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> list[ModelCard]:
@@ -179,7 +179,7 @@ def _cards(bench: Workbench, detectors: Sequence[ConfiguredDetector] = ()) -> li
 
 
 def _refuse_untargeted(study: StudySpec, labels: set[int]) -> None:
-    """A map of targets must name one for every class that occurs."""
+    """Refuse a map of targets without a target for a class that occurs."""
     targets = study.success.target if isinstance(study.success, TargetSpec) else None
     missing = sorted(labels - set(targets)) if isinstance(targets, dict) else []
     if missing:
@@ -192,15 +192,15 @@ def splits(study: StudySpec, bench: Workbench) -> dict[str, str]:
 
 
 def splits_of(study: StudySpec, data: Dataset) -> dict[str, str]:
-    """The same, of a study whose data are given."""
-    given = None if data.split is None else [str(mark) for mark in data.split]
+    """Sample id -> split, for the samples of `data` that this study uses."""
+    marks = None if data.split is None else [str(mark) for mark in data.split]
     try:
-        return choose_splits(study.data, data.ids, given, seed=study.seed, labels=data.y.tolist())
+        return choose_splits(study.data, data.ids, marks, seed=study.seed, labels=data.y.tolist())
     except DataError as error:
         raise study.where.error(("data",), str(error)) from None
 
 
-def known_samples(ledger: Ledger) -> dict[str, RecordedSample]:
-    """What the ledger says of every sample it has seen."""
+def recorded_samples(ledger: Ledger) -> dict[str, RecordedSample]:
+    """Sample id -> its record in the ledger."""
     rows = ledger.query("SELECT sample, hash, split, shard, place FROM samples ORDER BY shard, place").to_pylist()
     return {row.pop("sample"): RecordedSample(**row) for row in rows}

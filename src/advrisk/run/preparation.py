@@ -12,7 +12,7 @@ from advrisk.core.errors import RunError
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.checks.accuracy import doubts_about
-from advrisk.run.detectors.ready import Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
+from advrisk.run.detectors.ready import Scores, python_detectors, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors.choice import local_device, refuse_executor, refuse_local_only
 from advrisk.run.executors.trial import Trial
 from advrisk.run.loading import load_data, search_beside
@@ -75,16 +75,16 @@ def load_bench(
 
 
 def add_detectors(bench: Workbench, objects: Mapping[str, Scores]) -> list[ConfiguredDetector]:
-    """Put the detectors of a study, and those handed over (name -> object), on the workbench; returns all of them."""
-    given = handed_over(objects, bench.material.data.x, next(iter(bench.material.models.values())))
+    """Put the detectors of a study, and Python objects (name -> object), on the workbench; return all of them."""
+    added = python_detectors(objects, bench.material.data.x, next(iter(bench.material.models.values())))
     configured = configured_detectors(bench)
     bench.detectors |= {one.id: ready_detector(one, bench.study, bench.registries, bench.folder) for one in configured}
-    bench.detectors |= {one.id: detector for one, detector in given}
+    bench.detectors |= {one.id: detector for one, detector in added}
     bench.detector_names |= {one.id: one.alias for one in configured if one.alias}
-    for one, _ in given:
+    for one, _ in added:
         if one.readable in names_of(configured):
             raise RunError(f"the study has a detector called {one.readable!r}; hand the object over by another name")
-    every = [*configured, *(one for one, _ in given)]
+    every = [*configured, *(one for one, _ in added)]
     refuse_unnamed(bench.study, every)
     refuse_undetected(bench.study, every, bench.folder)
     return every

@@ -1,4 +1,4 @@
-"""How far a run is, as reported while it runs."""
+"""The progress of a run, as reported while it runs."""
 
 from dataclasses import dataclass, replace
 
@@ -9,13 +9,12 @@ _LEAST_CELLS, _LEAST_SHARE = 4, 0.05  # done, before the time to go is estimated
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is. `n_cells` counts what this run had to do, `n_skipped` what was there already.
+    """The progress of a run. `n_cells` counts the cells of this run, `n_skipped` those finished before.
 
-    Detectors learn before that: `learning` says which, of what, and `learned` how much of it is done. `n_to_score`
-    inputs are to be scored by detectors once the cells are done, and before that `n_to_measure` measures are to be
-    taken; these are 0 until then. `n_unmeasured` of the study's measures were tried, now or before, and gave no number;
-    `trouble` says why the first one of now did not. `phase` names what the cells are for, where it is not the
-    samples to evaluate.
+    Detectors learn first: `learning` names the detector and the model, `learned` is the share done. Once the cells are
+    done, `n_to_measure` measures follow, and then `n_to_score` inputs for detectors; both are 0 until then.
+    `n_unmeasured` measures, of this run or earlier ones, failed; `trouble` is the reason of the first failure of this
+    run. `phase` is the purpose of the cells, if it is not the evaluation.
     """
 
     n_cells: int
@@ -25,7 +24,7 @@ class Progress:
     n_errors: int = 0
     n_passes: int = 0
     elapsed_s: float = 0.0
-    cells_s: float = 0.0  # that the cells done took, in all workers together; starting these is no part of it
+    cells_s: float = 0.0  # of finished cells, in all workers together, without starting the workers
     n_workers: int = 1
     n_to_measure: int = 0
     n_measured: int = 0
@@ -36,7 +35,7 @@ class Progress:
     learning: str = ""
     learned: float = 0.0
     phase: str = ""
-    rounds_left: int = 0  # of searches, whose cells are not known yet
+    rounds_left: int = 0  # of searches, whose cells are still unknown
     doubts: tuple[str, ...] = ()  # about the study, which did not stop it
 
     @property
@@ -46,13 +45,13 @@ class Progress:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds to go, if the cells to come are like those done; None while too few are done to say."""
+        """Estimated seconds to go, from the finished cells; None while too few are finished."""
         if self.n_done < max(_LEAST_CELLS, _LEAST_SHARE * self.n_cells):
             return None
         return (self.n_cells - self.n_done) * self.cells_s / self.n_done / self.n_workers
 
     def with_work(self, n_cells: int, n_skipped: int, phase: str) -> "Progress":
-        """More cells to run, and more that are finished already."""
+        """The progress with further cells to run, and further finished ones."""
         return replace(self, n_cells=self.n_cells + n_cells, n_skipped=self.n_skipped + n_skipped, phase=phase)
 
     def while_learning(self, what: str, share: float) -> "Progress":

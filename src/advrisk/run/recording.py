@@ -1,4 +1,4 @@
-"""Writing the question down beside the answers: models, arms and samples in the ledger, the study beside it."""
+"""Records of the study with a run: models, arms and samples in the ledger, the study file in its folder."""
 
 import json
 from collections.abc import Mapping, Sequence, Set
@@ -22,19 +22,19 @@ from advrisk.study import Arm, StudySpec, as_written, load_study
 
 
 def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workbench) -> None:
-    """Write down models, arms and samples where they are new or changed, and study and detectors beside the ledger."""
+    """Append new or changed models, arms and samples, and write study and detectors into the run's folder."""
     tables = {
         "models": _models(bench),
         "arms": _arms(study, plan) + _dropped_arms(ledger, plan),
         "samples": _samples(study, plan, bench, ledger),
     }
-    fresh = {name: _unlike(rows, ledger.query(f"SELECT * FROM {name}").to_pylist()) for name, rows in tables.items()}
+    fresh = {name: _new_rows(rows, ledger.query(f"SELECT * FROM {name}").to_pylist()) for name, rows in tables.items()}
     changed = {
         name: table_from(name, {column: [row[column] for row in rows] for column in rows[0]})
         for name, rows in fresh.items()
         if rows
     }
-    write_study(study, bench.folder)  # before the first segment: who reads that finds it, also elsewhere
+    write_study(study, bench.folder)  # before the first segment, so that every reader of segments finds it
     _keep_evasion(study, bench.folder)
     _keep_data(study, bench)
     if changed:
@@ -45,7 +45,7 @@ def record_question(study: StudySpec, ledger: Ledger, plan: Plan, bench: Workben
 
 
 def _keep_to_calibrate(study: StudySpec, bench: Workbench) -> None:
-    """The clean inputs to calibrate, which no cell keeps, for detectors that run elsewhere."""
+    """Store the clean inputs of the calibration split, which no cell keeps, for detectors on other machines."""
     data = bench.material.data
     names = sorted(name for name, split in splits(study, bench).items() if split == "calibrate")
     if not names or study.keep_inputs == "none":
@@ -59,16 +59,16 @@ def _keep_to_calibrate(study: StudySpec, bench: Workbench) -> None:
 
 
 def _keep_bounds(bench: Workbench) -> None:
-    """The bounds of inputs that are there already: a run that was stopped may have lost them on its way elsewhere."""
+    """Write the bounds of stored inputs: a stopped run may have lost them in a copy."""
     if (bench.folder / "inputs").is_dir():
         space = bench.material.space
         write_bounds(bench.folder, space.low.cpu().numpy(), space.high.cpu().numpy())
 
 
-def _unlike(rows: list[dict[str, Any]], held: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that are not there yet in the same words."""
-    seen = {json.dumps(row, sort_keys=True) for row in held}
-    return [row for row in rows if json.dumps(row, sort_keys=True) not in seen]
+def _new_rows(rows: list[dict[str, Any]], stored: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that are not stored yet with the same content."""
+    contents = {json.dumps(row, sort_keys=True) for row in stored}
+    return [row for row in rows if json.dumps(row, sort_keys=True) not in contents]
 
 
 def _models(bench: Workbench) -> list[dict[str, Any]]:
@@ -100,18 +100,18 @@ def record_arms(
     origin: str,
     like: Sequence[str] = (),
 ) -> None:
-    """Write down arms that are in no plan; those that stand there with that origin, or one `like` it, stay."""
-    held = ledger.query("FROM arms").to_pylist()
-    alike = [row | {"origin": origin} for row in held if row["origin"] in like]
-    _append_arms(ledger, _unlike(_arm_rows(study, pairs, recipes, origin), [*held, *alike]))
+    """Append arms outside the plan; stored arms of this origin, or of one in `like`, stay unchanged."""
+    stored = ledger.query("FROM arms").to_pylist()
+    equivalent = [row | {"origin": origin} for row in stored if row["origin"] in like]
+    _append_arms(ledger, _new_rows(_arm_rows(study, pairs, recipes, origin), [*stored, *equivalent]))
 
 
 def settle_searched_arms(ledger: Ledger, frozen: Set[tuple[str, str]], tried: Set[tuple[str, str]]) -> None:
-    """Of the arms that searches brought: say which are frozen, and which no search asks for any more."""
+    """Update the origins of searched arms: frozen, tried by a search, or dropped."""
     rows = []
     for row in ledger.query("FROM arms WHERE origin IN ('search', 'frozen')").to_pylist():
-        place = row["model"], row["arm"]
-        origin = "frozen" if place in frozen else "search" if place in tried else "dropped"
+        pair = row["model"], row["arm"]
+        origin = "frozen" if pair in frozen else "search" if pair in tried else "dropped"
         rows += [row | {"origin": origin}] if origin != row["origin"] else []
     _append_arms(ledger, rows)
 
@@ -156,26 +156,26 @@ def _arm_rows(
 
 
 def _dropped_arms(ledger: Ledger, plan: Plan) -> list[dict[str, Any]]:
-    """Arms of an earlier study in this folder that the present one does not ask for: kept, but not assessed."""
-    held = ledger.query("SELECT * FROM arms WHERE origin IN ('study', 'surrogate')").to_pylist()
-    return [row | {"origin": "dropped"} for row in held if (row["model"], row["arm"]) not in plan.recipes]
+    """Arms of an earlier version of the study that are no longer in it: kept, but not assessed."""
+    stored = ledger.query("SELECT * FROM arms WHERE origin IN ('study', 'surrogate')").to_pylist()
+    return [row | {"origin": "dropped"} for row in stored if (row["model"], row["arm"]) not in plan.recipes]
 
 
 def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> list[dict[str, Any]]:
-    """Every sample of the study; one that was used before and is not now is `dropped`, whatever the data hold."""
+    """Every sample of the study; one that an earlier version used is `dropped`, whatever the data contain."""
     data = bench.material.data
     chosen = splits(study, bench)
-    held = ledger.query("FROM samples").to_pylist()
-    place = {row["sample"]: (row["shard"], row["place"]) for row in held}  # never cut again, asked for now or not
-    place |= {name: (shard.id, number) for shard in plan.all_shards for number, name in enumerate(shard.samples)}
+    stored = ledger.query("FROM samples").to_pylist()
+    positions = {row["sample"]: (row["shard"], row["place"]) for row in stored}  # shards are never cut again
+    positions |= {name: (shard.id, number) for shard in plan.all_shards for number, name in enumerate(shard.samples)}
     rows = [
         row | {"split": dropped_from(row["split"])}
-        for row in held
+        for row in stored
         if row["split"] in ("evaluate", "tune", "calibrate") and row["sample"] not in chosen
     ]
     for name, split in chosen.items():
         row = bench.material.rows[name]
-        shard, number = place.get(name, (None, None))
+        shard, number = positions.get(name, (None, None))
         rows.append(
             {
                 "sample": name,
@@ -192,7 +192,7 @@ def _samples(study: StudySpec, plan: Plan, bench: Workbench, ledger: Ledger) -> 
 
 
 def write_study(study: StudySpec, folder: Path) -> None:
-    """Put the study as it was understood beside the ledger, for the report and for later runs."""
+    """Write the validated study into the run's folder, for the report and for later runs."""
     content = study.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     content |= study.model_dump(include={"success"}, exclude_unset=True)  # JSON makes text of a map's class numbers
     if study.losses:
@@ -204,15 +204,15 @@ def write_study(study: StudySpec, folder: Path) -> None:
 
 
 def _keep_data(study: StudySpec, bench: Workbench) -> None:
-    """What answers need of the data set: how many samples it still has, and how far apart inputs can be."""
+    """Store properties of the data for assessments: the samples left, and the largest distances of inputs."""
     data = bench.material.data
-    given = None if data.split is None else [str(mark) for mark in data.split]
-    left = samples_left(data.ids, given, splits(study, bench))
+    marks = None if data.split is None else [str(mark) for mark in data.split]
+    left = samples_left(data.ids, marks, splits(study, bench))
     _write(bench.folder / DATA_FILE, data_text(left, extent_of(bench)))
 
 
 def _keep_evasion(study: StudySpec, folder: Path) -> None:
-    """A copy of the evasion curve, so that the run says the same wherever it is moved."""
+    """Store a copy of the evasion curve, so that the run gives the same answers wherever it is moved."""
     if (name := study.assess.damage.evasion_file) is None:
         (folder / EVASION_FILE).unlink(missing_ok=True)
         return
@@ -232,7 +232,7 @@ def _write(target: Path, text: str) -> None:
 
 
 def refuse_another_study(study: StudySpec, folder: Path) -> None:
-    """A folder belongs to one study: another one would drop its arms and samples."""
+    """Refuse a folder of another study: this one would drop its arms and samples."""
     path = folder / STUDY_FILE
     name = load_study(path).name if path.is_file() else study.name
     if name != study.name:

@@ -13,7 +13,7 @@ JUDGE_DRAWS = 11  # odd, so that half is never reached
 
 @dataclass(frozen=True)
 class Redrawn:
-    """What a model says of some points: draws × rows."""
+    """A model's replies to some points: draws × rows."""
 
     model: Model
     labels: Tensor
@@ -27,28 +27,28 @@ class Redrawn:
 
     @property
     def rejection_rate(self) -> Tensor:
-        """In what share of the draws each point is refused."""
+        """The share of draws in which the model refuses each point."""
         return self.rejected.float().mean(0)
 
     @property
-    def said(self) -> Tensor:
-        """The class of each draw, rows x draws; -1 where the point is refused."""
+    def classes(self) -> Tensor:
+        """The class of each draw, rows x draws; -1 where the model refuses the point."""
         return torch.where(self.rejected, -1, self.labels).T
 
     @property
     def most_frequent(self) -> Tensor:
-        """The class that is said most often, or would be if it were not refused."""
+        """The most frequent class, refusals aside."""
         return self.labels[0] if self.n == 1 else plurality(self.labels, self.model.n_classes)
 
     def success_rate(self, goal: Goal) -> Tensor:
-        """In what share of the draws each point meets the goal and is not refused."""
+        """The share of draws in which each point meets the goal and is not refused."""
         return self._hits(goal).float().mean(0)
 
     def prediction(self, goal: Goal) -> Tensor:
-        """The class that is said most often among the draws that decide: successes where most are, else the others.
+        """The most frequent class of the deciding draws: successes where most draws succeed, else the others.
 
-        So a class is never recorded that contradicts the outcome beside it. Of a point that is always refused, the
-        class that would have been said.
+        So the recorded class never contradicts the outcome. A point that is always refused gets its most frequent
+        class, refusals aside.
         """
         if self.n == 1:
             return self.labels[0]
@@ -61,7 +61,7 @@ class Redrawn:
 
 
 def redrawn(model: Model, x: Tensor, rows: Tensor, chance: Noise | None) -> Redrawn:
-    """Ask the model's owner about points; `rows` says which streams of `chance` are theirs."""
+    """Query the original model at points; `rows` are the indices of their streams in `chance`."""
     answers, marks = [], []
     for _ in range(JUDGE_DRAWS if model.random else 1):
         answer, rejected = model.drawn(None if chance is None else Draw(chance, rows)).reply_owner(x)
@@ -84,7 +84,7 @@ def _together(model: Model, answers: list[Tensor], labels: Tensor, scores: Tenso
 
 
 def finite(answer: Tensor) -> Tensor:
-    """Whether each row's answer is made of finite numbers."""
+    """Whether all numbers of each row's answer are finite."""
     if not answer.is_floating_point():
         return torch.ones(len(answer), dtype=torch.bool, device=answer.device)
     return torch.isfinite(answer).all(1)

@@ -1,4 +1,4 @@
-"""From a verdict to ledger rows."""
+"""Ledger rows of a cell, from the judge's verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from advrisk.run.perturb import AttackedShard, Attempt
 
 MAX_CLASSES = 100  # past these, only the largest logits are stored
 TOP_K = 20
-_SPENT = ("n_forward", "n_backward", "n_rejected", "n_confirm")  # 0 where an arm asked nothing
+_SPENT = ("n_forward", "n_backward", "n_rejected", "n_confirm")  # 0 for an arm without queries
 DOUBTFUL = 0.1  # a cell is flagged where more than this share of it shows a sign of distrust
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """The ledger rows of one finished cell, and what a progress bar wants to know."""
+    """The ledger rows of one finished cell, and numbers for the progress report."""
 
     cell: str
     tables: dict[str, pa.Table]
@@ -54,12 +54,12 @@ def judged_result(
     columns |= {
         "target": None if target.goal.target is None else _ints(target.goal.target),
         "clean_prediction": _ints(target.clean_prediction),
-        "prediction": _ints(verdict.prediction, answered & ~rejected),  # what is refused says no class
+        "prediction": _ints(verdict.prediction, answered & ~rejected),  # a refusal has no class
         "confidence": _confidence(target, verdict.answer, answered),
         "outcome": verdict.outcome,
         "survives_8bit": _survival(target, verdict),
         "success_rate": pa.array(verdict.success_rate.cpu().numpy(), mask=~answered),
-        "draws": _said(verdict.draws, answered),
+        "draws": _drawn_classes(verdict.draws, answered),
         "n_judge": _ints(verdict.n_judge),
         "message": [message or None for message in verdict.message],
     }
@@ -108,7 +108,7 @@ def failed_result(cell: Cell, *, run: str, criterion: str, outcome: Outcome, mes
 
 
 def nothing_to_transfer(need: Cell) -> str:
-    """What is said of samples whose points another cell should have crafted."""
+    """The message for samples whose points another cell should have crafted."""
     return f"{need.arm.shown} failed on {need.model}, so there is nothing to transfer"
 
 
@@ -156,8 +156,8 @@ def _confidence(target: AttackedShard, answer: Tensor, answered: Any) -> pa.Arra
 
 
 def _survival(target: AttackedShard, verdict: Judgement) -> pa.Array:
-    asked = np.array([target.is_image and name == "success" for name in verdict.outcome])
-    return pa.array(verdict.survives_8bit.cpu().numpy(), mask=~asked)
+    tested = np.array([target.is_image and name == "success" for name in verdict.outcome])
+    return pa.array(verdict.survives_8bit.cpu().numpy(), mask=~tested)
 
 
 def _flags(target: AttackedShard, attempt: Attempt, verdict: Judgement) -> dict[str, Any]:
@@ -181,12 +181,12 @@ def _above(share: float | None) -> bool:
     return share is not None and share > DOUBTFUL
 
 
-def _said(draws: Draws | None, answered: Any) -> Any:
-    """The class of each draw; null of a model that does not draw, and of points that the judge did not ask about."""
+def _drawn_classes(draws: Draws | None, answered: Any) -> Any:
+    """The class of each draw; null for a model that does not draw, and for points that the judge did not query."""
     if draws is None:
         return None
-    asked = draws.asked.numpy() & answered
-    return [row if has else None for row, has in zip(draws.said.tolist(), asked.tolist(), strict=True)]
+    queried = draws.queried.numpy() & answered
+    return [row if has else None for row, has in zip(draws.classes.tolist(), queried.tolist(), strict=True)]
 
 
 def _outputs(cell: Cell, answer: Tensor, answered: Any, draws: Draws | None) -> pa.Table:
@@ -201,8 +201,8 @@ def _outputs(cell: Cell, answer: Tensor, answered: Any, draws: Draws | None) -> 
     samples = [sample for sample, has in zip(cell.shard.samples, answered, strict=True) if has]
     columns = {"cell": constant(cell.id, len(samples)), "sample": samples, "logits": list(kept.numpy())}
     if scores is not None and draws is not None:
-        asked = draws.asked.numpy()[answered].tolist()
-        columns["draws"] = [row if ask else None for row, ask in zip(scores.flatten(1).numpy(), asked, strict=True)]
+        queried = draws.queried.numpy()[answered].tolist()
+        columns["draws"] = [row if has else None for row, has in zip(scores.flatten(1).numpy(), queried, strict=True)]
     return table_from("outputs", columns | ({"classes": classes} if classes is not None else {}))
 
 

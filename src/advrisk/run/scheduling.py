@@ -1,9 +1,9 @@
-"""Scheduling: about how much work a cell is, and an order of cells in which no worker waits long for the last one.
+"""Scheduling: the expected work of a cell, and an order of cells in which no worker waits long for the last one.
 
-Cells come shard by shard, so that an interrupted run has whole samples to show. Only at the end does it matter which
-come last: a long one that begins when all others are done keeps a single worker busy. So the last of the work, enough
-to keep all workers busy for twice the longest cell, is taken longest first (Graham, "Bounds on multiprocessing timing
-anomalies", 1969).
+Cells come shard by shard, so that an interrupted run has whole samples to show. Only the end of the order matters: a
+long cell that starts when all others are done keeps a single worker busy. So the last of the work, enough to keep all
+workers busy for twice the longest cell, runs longest first (Graham, "Bounds on multiprocessing timing anomalies",
+1969).
 """
 
 from collections import deque
@@ -22,27 +22,28 @@ _ROUNDS = 2
 
 
 def longest_last_first(cells: Iterable[Cell], work: Callable[[Cell], float], *, workers: int) -> Iterator[Cell]:
-    """The cells in their order, the last of them the longest first; those that need others, after all of these.
+    """The cells in their order, but the last ones longest first; those that need others come after all of these.
 
-    No more of them are held than are the last ones, if no others come.
+    Only the cells that may be the last ones are in memory.
     """
     last: deque[tuple[float, Cell]] = deque()
-    held = longest = 0.0
+    pending = longest = 0.0
     for cell in cells:
         amount = work(cell)
         last.append((amount, cell))
-        held, longest = held + amount, max(longest, amount)
-        while held - last[0][0] >= _ROUNDS * workers * longest:
+        pending, longest = pending + amount, max(longest, amount)
+        while pending - last[0][0] >= _ROUNDS * workers * longest:
             amount, first = last.popleft()
-            held -= amount
+            pending -= amount
             yield first
     yield from (cell for _, cell in sorted(last, key=lambda entry: (bool(entry[1].needs), -entry[0])))
 
 
 def expected_work(bench: Workbench) -> Callable[[Cell], float]:
-    """The passes of all samples of a cell at most; where they are not known, as many as the longest cell so far.
+    """An upper bound of the passes of a cell; for arms without one, that of the longest cell so far.
 
-    A sample that falls early takes fewer, and a large model longer for each: this is an order, and no clock.
+    Samples that are broken early take fewer passes, and large models longer for each: the result orders cells, it does
+    not predict time.
     """
     passes_of: dict[tuple[str, str], float] = {}
 
@@ -57,7 +58,7 @@ def expected_work(bench: Workbench) -> Callable[[Cell], float]:
 
 
 def _sample_passes(cell: Cell, bench: Workbench) -> float | None:
-    """Passes of a sample at most; None where they are not known, or a detector would have to be asked first."""
+    """An upper bound of the passes of a sample; None if unknown, or if it depends on a detector."""
     if cell.arm.kind == "attack" and bench.registries.attacks.get(cell.arm.family).traits.watches:
         return None
     try:
@@ -67,13 +68,13 @@ def _sample_passes(cell: Cell, bench: Workbench) -> float | None:
 
 
 def most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:
-    """Forward and backward passes of each sample of a cell at most, those of the judge included."""
+    """Upper bounds of the forward and backward passes of each sample of a cell, with those of the judge."""
     forward, backward = _arm_passes(cell.model, cell.arm, bench)
     return forward + _judge_passes(cell, bench), backward + (TURNS if _turns(cell.arm, bench) else 0)
 
 
 def _judge_passes(cell: Cell, bench: Workbench) -> int:
-    """The judge's forward passes at most: the kept point, in 8 bits, and the walk back."""
+    """An upper bound of the judge's forward passes: the kept point, in 8 bits, and the walk back."""
     draws = JUDGE_DRAWS if bench.material.models[cell.model].random else 1
     if cell.arm.kind != "attack":
         return draws
@@ -91,7 +92,7 @@ def _turns(arm: Arm, bench: Workbench) -> bool:
 
 
 def is_counted(model: str, arm: Arm, bench: Workbench) -> bool:
-    """Whether it is known how many passes an arm takes at most."""
+    """Whether an arm has an upper bound of its passes."""
     if arm.kind != "attack":
         return True
     traits = bench.registries.attacks.get(arm.family).traits
@@ -99,7 +100,7 @@ def is_counted(model: str, arm: Arm, bench: Workbench) -> bool:
 
 
 def _watch(model: str, arm: Arm, bench: Workbench) -> Watch | None:
-    """What is known of the detector that an arm knows; None where it has none, or one that has yet to learn."""
+    """The costs of the detector that an arm knows; None if it knows none, or one that has not learned yet."""
     try:
         suspicion = bench.suspicion(model, arm)
     except RunError:
@@ -114,8 +115,8 @@ def _arm_passes(model: str, arm: Arm, bench: Workbench) -> tuple[int, int]:
     passes = bench.registries.attacks.get(arm.family).traits.passes if arm.kind == "attack" else None
     if passes is None:
         return 0, 0
-    given = {**arm.params, "watch": _watch(model, arm, bench)}
-    forward, backward = passes(given, bench.material.models[model].n_classes)
-    if bench.material.models[model].random:  # asked so often, and again where it looks like a success
+    settings = {**arm.params, "watch": _watch(model, arm, bench)}
+    forward, backward = passes(settings, bench.material.models[model].n_classes)
+    if bench.material.models[model].random:  # several draws per point, and more to confirm a success
         forward, backward = forward * max(arm.draws, CONFIRM_DRAWS), backward * arm.draws
     return (forward if arm.max_queries is None else min(forward, arm.max_queries)), backward

@@ -1,4 +1,4 @@
-"""Tensors as files: what was trained or learned."""
+"""Files of tensors: weights of trained models, and fitted states of detectors."""
 
 from collections.abc import Mapping
 from pathlib import Path

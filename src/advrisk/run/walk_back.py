@@ -1,8 +1,8 @@
-"""How near the clean input a success still is one: the judge's measurement of distance.
+"""The judge's measurement of distance: the nearest success between the kept point and the clean input.
 
-An attack at a fixed eps stops wherever it first succeeds, or at eps, so the distance of its kept point says where the
+An attack at a fixed eps stops where it first succeeds, or at eps, so the distance of its kept point shows where the
 attack stopped, not where the model fails. The judge walks each success back to the clean input and measures the nearest
-success that it meets. The kept point stays as it is.
+success on the way. The kept point stays as it is.
 """
 
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ from advrisk.run.perturb import AttackedShard
 from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Norm
 
-# Passes per success; what more of each would gain: `python -m bench walk_back`.
+# Passes per success; `python -m bench walk_back` shows the gain of more.
 LINE = 6  # on the straight line to the clean input
 TURNS = 2  # for arms that use gradients, times that the line is turned towards the linearised boundary: 2 passes each …
-TURNED = 3  # … and so many on the new line
-_BEYOND = 0.02  # how far beyond the estimated boundary to try, as a share of the way that is left
-_AHEAD = 1.05  # the same on a new line, where no success is known yet, as a share of the way so far
-_GRID = 4096  # places between the clean input and the kept point: finer differences are rounding of the margin
+TURNED = 3  # … and this many on the new line
+_BEYOND = 0.02  # try this far beyond the estimated boundary, as a share of the remaining way
+_AHEAD = 1.05  # the same on a new line without a success, as a share of the way so far
+_GRID = 4096  # positions between the clean input and the kept point: finer differences are rounding of the margin
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class WalkedBack:
 
 
 def walks_back(arm: Arm) -> bool:
-    """Whether the distance of what an arm keeps says where the attack stopped rather than where the model fails."""
+    """Whether the distance of an arm's kept point shows where the attack stopped rather than where the model fails."""
     return arm.kind == "attack" and arm.norm is not None and arm.keep in ("first", "strongest")
 
 
@@ -56,8 +56,8 @@ def walk_back(
 
     First along the straight line to the clean input. For an arm that needs gradients, the boundary is then linearised
     at the nearest success, and the line turned towards the point of it that is nearest to the clean input, as FAB does
-    (Croce & Hein, 2020). What is used of a model is what the arm itself needs (`needs`), never more: so all models that
-    an arm attacks are measured alike. A try counts as a success by the judge's own rule, and only with a lead that
+    (Croce & Hein, 2020). It uses only the capability that the arm itself needs (`needs`): so all models that an arm
+    attacks are measured in the same way. A try counts as a success by the judge's own rule, and only with a lead that
     rounding cannot undo.
     """
     walk = _Walk(target, kept[rows].clone(), rows, norm, chance)
@@ -132,15 +132,15 @@ class _Walk:
         return slope, height.detach().to(slope.dtype)
 
     def _try(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Whether each point is a success, and its margin; the nearest successes are kept."""
-        asked = redrawn(self.target.model, x, self.rows, self.chance)
-        self.n_passes += asked.n
-        hit = (asked.success_rate(self.goal) > 0.5) & finite(asked.answer) & self.target.space.valid(x, self.x0)
-        if not asked.answer.is_floating_point():
+        """Whether each point is a success, and its margin; keeps the nearest successes."""
+        replies = redrawn(self.target.model, x, self.rows, self.chance)
+        self.n_passes += replies.n
+        hit = (replies.success_rate(self.goal) > 0.5) & finite(replies.answer) & self.target.space.valid(x, self.x0)
+        if not replies.answer.is_floating_point():
             height = torch.zeros(len(x), dtype=torch.float64)
         else:
-            hit &= clear_lead(asked.answer)
-            height = self._margins(asked.answer)
+            hit &= clear_lead(replies.answer)
+            height = self._margins(replies.answer)
         nearer = self._distance(x) < self._distance(self.nearest)
         self.nearest = torch.where((hit & nearer).view(-1, *[1] * (x.dim() - 1)), x, self.nearest)
         return hit.cpu(), height
@@ -154,14 +154,14 @@ class _Walk:
 
 
 def _between(low: Tensor, high: Tensor, below: Tensor, above: Tensor, bisect: Tensor) -> Tensor:
-    """Where between `low`, which fails, and `high`, which succeeds, to try next."""
+    """The next share to try between `low`, which fails, and `high`, which succeeds."""
     crossing = (below / (below - above)).nan_to_num(nan=0.5).clamp(0, 1)
     crossing = torch.where(bisect, 0.5, crossing + _BEYOND * (1 - crossing))
     return ((low + crossing * (high - low)) * _GRID).ceil() / _GRID
 
 
 def _on_line(space: Space, x0: Tensor, x1: Tensor, share: Tensor, norm: Norm) -> Tensor:
-    """The allowed point at that share of the way from x0 to x1; in l0, with that share of the changed features."""
+    """The allowed point at a share of the way from x0 to x1; in l0, with this share of the changed features."""
     share = share.to(x0.device)
     if norm != "l0":
         return space.project(x0 + share.view(-1, *[1] * (x0.dim() - 1)).to(x0.dtype) * (x1 - x0), x0)

@@ -1,4 +1,4 @@
-"""The workbench: a study's data, models and detectors in one process, and what cells share there."""
+"""The workbench: a study's data, models and detectors in one process, and caches that cells share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from advrisk.study import Arm, StudySpec
 _TARGETS_REMEMBERED = 16
 _CRAFTED_REMEMBERED = 4
 
-Points = dict[str, NDArray[np.float32]]  # sample -> the point that was kept for it
+Points = dict[str, NDArray[np.float32]]  # sample -> its kept point
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Workbench:
     run: str
     containment: Containment = field(default_factory=Containment)
     detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
-    detector_names: dict[str, str] = field(default_factory=dict)  # full name -> what the study calls it
+    detector_names: dict[str, str] = field(default_factory=dict)  # full name -> its name in the study
     crafted: dict[str, Points] = field(default_factory=dict)  # cell -> points for transfers, the latest few
     _targets: dict[tuple[str, str], AttackedShard] = field(default_factory=dict)
     _suspicions: dict[tuple[str, str], Suspicion] = field(default_factory=dict)
@@ -64,10 +64,10 @@ class Workbench:
         return cls(study, registries, material, folder, run, contained)
 
     def warm_up(self, cell: Cell) -> None:
-        """Ask a model once before any clock runs: its first pass in a process sets things up for later ones.
+        """Query a model once before any clock runs, as the first pass in a process is slower.
 
-        One that draws at random does so from streams of no cell. Where it has generators of its own (`unkeyed`), it is
-        not asked: what these draw belongs to cells.
+        A random model draws from streams of no cell. One with generators of its own (`unkeyed`) is not queried, as
+        their draws belong to cells.
         """
         model = self.material.models[cell.model]
         if model.name in self._warm or (model.random and (model.keyed is None or model.unkeyed)):
@@ -86,30 +86,30 @@ class Workbench:
                 torch.autograd.grad(model.ask(x).sum(), x)
 
     def target(self, cell: Cell) -> AttackedShard:
-        """The samples of a cell; many arms in a row attack the same ones."""
+        """The samples of a cell, cached, as many arms in a row attack the same ones."""
         model, seed = self.material.models[cell.model], self.study.seed
         if model.random and (model.unkeyed or model.keyed is None):  # it draws from the cell's own seed
             return load_target(self.material, cell, self.study.success, seed=seed)
-        place = cell.model, cell.shard.id
-        if place not in self._targets:
+        pair = cell.model, cell.shard.id
+        if pair not in self._targets:
             if len(self._targets) >= _TARGETS_REMEMBERED:
                 del self._targets[next(iter(self._targets))]
-            self._targets[place] = load_target(self.material, cell, self.study.success, seed=seed)
-        return self._targets[place]
+            self._targets[pair] = load_target(self.material, cell, self.study.success, seed=seed)
+        return self._targets[pair]
 
     def suspicion(self, model: str, arm: Arm) -> Suspicion | None:
-        """The detector that an arm knows, and what it costs to ask it about a point; None for all other arms."""
+        """The detector that an arm knows, with its measured passes per point; None for all other arms."""
         if arm.kind != "attack" or not self.registries.attacks.get(arm.family).traits.watches:
             return None
-        place = model, str(arm.params[DETECTOR])
-        if place not in self._suspicions:
+        detector = str(arm.params[DETECTOR])
+        if (model, detector) not in self._suspicions:
             first = torch.from_numpy(self.material.data.x[:1]).to(self.material.models[model].device)
-            suspicion = known_suspicion(place[1], self.detectors[place[1]], self.registries)
-            self._suspicions[place] = measured(suspicion, self.material.models[model].original, first)
-        return self._suspicions[place]
+            suspicion = known_suspicion(detector, self.detectors[detector], self.registries)
+            self._suspicions[model, detector] = measured(suspicion, self.material.models[model].original, first)
+        return self._suspicions[model, detector]
 
     def remember(self, cell: Cell, points: Points) -> None:
-        """Hold the points of a cell for those that transfer them; the oldest are forgotten."""
+        """Cache the points of a cell for cells that transfer them; drop the oldest."""
         if len(self.crafted) >= _CRAFTED_REMEMBERED:
             del self.crafted[next(iter(self.crafted))]
         self.crafted[cell.id] = points

@@ -108,16 +108,16 @@ def known_suspicion(full: str, detector: Detector, registries: Registries) -> Su
     return Suspicion(readable, detector.score, differentiable=traits.differentiable)
 
 
-def handed_over(
+def python_detectors(
     objects: Mapping[str, Scores], x: NDArray[np.float32], model: Model
 ) -> list[tuple[ConfiguredDetector, HandedOver]]:
-    """Objects as detectors, each named by what it says of fixed inputs, as nothing else is known of it."""
+    """Detectors from Python objects; their digests are their scores of fixed inputs, as their code has none."""
     if not isinstance(objects, Mapping):
         raise RunError(f"detectors must be a mapping of names to objects, found {type(objects).__name__}")
-    return [_handed_over(name, owner, x[:N_FIXED_INPUTS], model) for name, owner in objects.items()]
+    return [_python_detector(name, owner, x[:N_FIXED_INPUTS], model) for name, owner in objects.items()]
 
 
-def _handed_over(
+def _python_detector(
     name: str, owner: Scores, x: NDArray[np.float32], model: Model
 ) -> tuple[ConfiguredDetector, HandedOver]:
     if not isinstance(name, str) or not nameable(name):
@@ -125,11 +125,11 @@ def _handed_over(
     if not callable(getattr(owner, "score", None)):
         raise RunError(f"the detector {name!r} is {type(owner).__name__}, which has no method score(x)")
     detector = HandedOver(owner)
-    given = torch.from_numpy(x)
-    first, again = (checked_scores(name, detector, given, model, "fixed inputs") for _ in range(2))
+    inputs = torch.from_numpy(x)
+    first, again = (checked_scores(name, detector, inputs, model, "fixed inputs") for _ in range(2))
     if not np.array_equal(first, again):
         raise RunError(f"the detector {name!r} scores the same inputs differently each time; give it a seed of its own")
-    alone = [checked_scores(name, detector, row[None], model, "a fixed input")[0] for row in given]
+    alone = [checked_scores(name, detector, row[None], model, "a fixed input")[0] for row in inputs]
     if not np.allclose(first, alone, rtol=1e-3, atol=1e-6 * float(np.abs(first).max(initial=0.0))):
         raise RunError(f"the detector {name!r} scores an input differently beside others; each must count by itself")
     full = detector_id(name, [name, *map(_digits, first.tolist())])

@@ -107,7 +107,7 @@ def _other_logits(
 
 def _compared_draws(samples: Sequence[str], recorded: Answers, replies: Redrawn) -> AnswerComparison:
     n, others = 0, list[OtherAnswer]()
-    for sample, said in zip(samples, replies.said.cpu().tolist(), strict=True):
+    for sample, said in zip(samples, replies.classes.cpu().tolist(), strict=True):
         if sample not in recorded or (draws := recorded[sample].draws) is None:
             continue
         n += 1
