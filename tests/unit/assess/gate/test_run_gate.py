@@ -185,7 +185,7 @@ def test_nothing_is_required(run: Run) -> None:
 
 def test_sizes_that_nobody_tried_are_refused_or_undecided(make_run: MakeRun) -> None:
     run = make_run({"m": {"pgd": STRONG}}, facts={"pgd": {"keep": "last"}})
-    with pytest.raises(StudyError, match=r"allowed a size of 0\.4"):
+    with pytest.raises(StudyError, match=r"reaches the size 0\.4"):
         run.gate("broken.m at 0.4 <= 0.9")
     for text in ("broken.m at 0.2 <= 0.9", "robust_accuracy.m at 0.2 >= 0.1"):
         found = one(run.gate(text))
