@@ -94,6 +94,8 @@ def settling(found: GateEstimate, op: str, limit: float) -> tuple[str, int | Non
     assert known is not None
     if found.n_unknown and decide(known, op, limit) != "undecided":
         return f"a verdict on the samples that have none ({AGAIN})", None
+    if found.obstacle:
+        return f"more samples alone may not settle it: {found.obstacle}", None
     if known.value == limit:
         return "the value is the limit itself: no number of samples is seen to settle it", None
     settles = found.settles
