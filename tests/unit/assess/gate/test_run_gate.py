@@ -113,9 +113,7 @@ def test_relative_damage_passes_nothing_that_robust_accuracy_contradicts(make_ru
 
 def test_no_samples_are_promised_to_relative_damage_that_robust_accuracy_would_contradict(make_run: MakeRun) -> None:
     """Relative damage is not decided; once it were, robust accuracy at 0.3 would say the opposite."""
-    run = make_run(
-        {"broken": {"pgd": [0.0] * 4 + [0.3] * 36}, "partly": {"pgd": [0.0] * 14 + [0.3] * 16 + [inf] * 10}}
-    )
+    run = make_run({"broken": {"pgd": [0.0] * 4 + [0.3] * 36}, "partly": {"pgd": [0.0] * 14 + [0.3] * 16 + [inf] * 10}})
     (pair,) = run.damage().pairs
     assert pair.undecided
     assert not pair.conflicts, "chance alone leaves it open"
