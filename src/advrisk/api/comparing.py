@@ -14,7 +14,7 @@ from advrisk.core.names import one_or_many
 from advrisk.core.numbers import parse_number
 from advrisk.ledger.layout import EVASION_FILE
 from advrisk.risk.evasion import Evasion, read_evasion, threshold
-from advrisk.study import AVERAGE, DamageSpec, Norm, Source, validated
+from advrisk.study import AVERAGE, OPTIONS, DamageSpec, Norm, validated
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
@@ -154,7 +154,7 @@ def _curve(old: "Run", new: "Run", given: "AnyEvasion | None", norm: Norm) -> Ev
         if callable(given):
             refuse_beyond_data(new.folder, DamageSpec(norm=norm), given)
             return given
-        asked = validated(DamageSpec, {"norm": norm, "evasion": str(given)}, Source())
+        asked = validated(DamageSpec, {"norm": norm, "evasion": str(given)}, OPTIONS)
         refuse_beyond_data(new.folder, asked)
         if asked.evasion_file is None:
             return threshold(float(asked.evasion or 0.0))

@@ -133,9 +133,12 @@ def _on_norms(attacks: Sequence[ArmFacts]) -> list[str]:
     missing = [norm for norm in get_args(Norm) if norm not in largest]
     if not largest:
         return ["No attack has a norm: nothing is said of the smallest change that is needed."]
-    told = ", ".join(norm if eps is None else f"{norm} up to {size_text(eps)}" for norm, eps in sorted(largest.items()))
-    other = f"; none was limited in {_either(missing)}" if missing else ""
-    return [f"Attacks were limited in {told}{other}. Changes of another shape or size were not tried."]
+    told = ", ".join(
+        f"in {norm} {'without a limit' if eps is None else f'up to {size_text(eps)}'}"
+        for norm, eps in sorted(largest.items())
+    )
+    other = f"; none was in {_either(missing)}" if missing else ""
+    return [f"Attacks were {told}{other}. Changes of another shape or size were not tried."]
 
 
 def _on_kinds(attacks: Sequence[ArmFacts], *, detectors: bool) -> list[str]:

@@ -20,7 +20,7 @@ from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_
 from advrisk.study.registered import CERTIFIED, assessment_of, assessments
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
-from advrisk.study.source import Loc, Source, read_yaml
+from advrisk.study.source import OPTIONS, Loc, Source, read_yaml
 from advrisk.study.spec import (
     ArmEntry,
     DataSpec,
@@ -39,6 +39,7 @@ __all__ = [
     "AVERAGE",
     "CERTIFIED",
     "CLEAN",
+    "OPTIONS",
     "THEORY",
     "AlarmSpec",
     "Arm",

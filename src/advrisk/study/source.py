@@ -31,10 +31,11 @@ _PLAIN_TAGS: dict[type[yaml.Node], set[str]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where a parsed value came from: a file (or `<study>` for a dict), and a line for each field."""
+    """Where a parsed value came from: a file (or what `name` says, for a dict), and a line for each field."""
 
     path: Path | None = None
     lines: dict[Loc, int] = field(default_factory=dict)
+    name: str = "<study>"
 
     @property
     def folder(self) -> Path:
@@ -51,14 +52,17 @@ class Source:
 
     def told(self, loc: Loc, message: str) -> StudyError:
         """A StudyError that names file and line; the message names the field."""
-        name = str(self.path) if self.path else "<study>"
-        line = self._line(loc)
-        return StudyError(f"{name}:{line}: {message}" if line else f"{name}: {message}")
+        name = str(self.path) if self.path else self.name
+        places = [*([name] if name else []), *([str(line)] if (line := self._line(loc)) else [])]
+        return StudyError(f"{':'.join(places)}: {message}" if places else message)
 
     def _line(self, loc: Loc) -> int | None:
         while loc and loc not in self.lines:  # a missing field is blamed on its parent
             loc = loc[:-1]
         return self.lines.get(loc)
+
+
+OPTIONS = Source(name="")  # of a command or a call: a message names the option alone
 
 
 def field_name(loc: Loc) -> str:

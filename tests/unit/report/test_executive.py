@@ -243,13 +243,13 @@ class TestWhatWasNotTested:
 
     def test_norms(self, tmp_path: Path) -> None:
         arms = [PGD, PGD | {"arm": "pgd-l2-1", "norm": "l2", "eps": 1.0}]
-        assert "limited in l2 up to 1, linf up to 0.1; none was limited in l0 or l1" in self.said(
+        assert "Attacks were in l2 up to 1, in linf up to 0.1; none was in l0 or l1." in self.said(
             ledger(tmp_path, arms)
         )
 
     def test_an_attack_without_a_limit_is_told_without_one(self, tmp_path: Path) -> None:
         held = ledger(tmp_path, [PGD, PGD | {"arm": "fmn-linf", "family": "fmn", "eps": None}])
-        assert "Attacks were limited in linf; none" in self.said(held)
+        assert "Attacks were in linf without a limit; none was in" in self.said(held)
 
     def test_kinds_of_attack(self, tmp_path: Path) -> None:
         missing = self.said(ledger(tmp_path / "a"), detection=Unanswered("not scored yet"))

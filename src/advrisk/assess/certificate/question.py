@@ -20,7 +20,7 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import asked_question, refuse_lost
 from advrisk.ledger.searches import fruitless_words, read_searches
 from advrisk.risk.certificate.counts import check_rate
-from advrisk.study import CertificateSpec, Source, StudySpec, assessments, validated
+from advrisk.study import OPTIONS, CertificateSpec, Source, StudySpec, assessments, validated
 
 ON_FILTERS = (
     "a certificate holds for its frozen attacks on the whole calibration split, so a filter of samples does not apply"
@@ -71,7 +71,7 @@ def asked_certificate(base: CertificateSpec, given: Mapping[str, Any]) -> tuple[
     for name in ("alpha", "zeta"):
         if name in changed:
             check_rate(name, changed[name])
-    asked = validated(CertificateSpec, base.model_dump() | changed, Source())
+    asked = validated(CertificateSpec, base.model_dump() | changed, OPTIONS)
     caveats = [
         f"{name} = {getattr(asked, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
         f"{LATER if name == 'alpha' else _CHOSEN}"

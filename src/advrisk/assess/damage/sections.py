@@ -6,7 +6,15 @@ from advrisk.assess.damage.assessment import LEAST, DamageAssessment, ModelDamag
 from advrisk.assess.damage.examples import Attacked, Example
 from advrisk.assess.damage.figures import damage_intervals, success_curves
 from advrisk.assess.damage.headline import headline
-from advrisk.assess.damage.words import damage_kind, damage_name, findings, shares_at, size_columns, what_would_decide
+from advrisk.assess.damage.words import (
+    bound_text,
+    damage_kind,
+    damage_name,
+    findings,
+    shares_at,
+    size_columns,
+    what_would_decide,
+)
 from advrisk.assess.pairs import pair_quantities
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.names import counted, cut, few
@@ -28,7 +36,7 @@ from advrisk.core.sections import (
 from advrisk.core.sections import Value as Shown
 from advrisk.core.values import estimate_text, number_text
 from advrisk.risk.damage import DamageComparison
-from advrisk.risk.decision import Pair
+from advrisk.risk.decision import Pair, alike
 
 Field = tuple[Column, Callable[[ModelDamage], Shown]]
 _NAME = 60  # characters of a name below a picture
@@ -226,7 +234,7 @@ def _below(hit: Attacked) -> str:
 
 def summaries(found: DamageAssessment) -> Iterator[Summary]:
     """Its sentences for each part."""
-    yield Summary("sure", (*_on_best(found), _rests_on(found)))
+    yield Summary("sure", (*filter(None, _on_best(found)), _rests_on(found)))
     yield Summary("drivers", tuple(_on_clean_error(found)))
     yield Summary("undecided", (*_on_pairs(found), *_on_order(found)))
 
@@ -244,13 +252,21 @@ def _on_best(found: DamageAssessment) -> Iterator[str]:
     if best.operational_risk is not None:
         yield f"An attacked input of {best.model} costs {estimate_text(best.operational_risk, 'amount')} on average."
     yield from (_on_next(pair, found) for pair in found.pairs[:1] if not pair.undecided)
-    shares = {name: shares_at(best, found)[eps] for name, eps in size_columns(found).items()}
-    shares |= {} if best.clean_accuracy is None else {"clean accuracy": best.clean_accuracy}
-    if shares:
-        told = ", ".join(f"{name} {estimate_text(share, 'share')}" for name, share in shares.items())
-        yield f"{best.model}: {told} ({found.distances.norm})."
+    close = [best.model, *([] if found.decided else alike(best.model, found.pairs))]
+    yield from (_on_shares(row, found) for row in [row for row in found.models if row.model in close][:_MOST])
     if isinstance(found.comparison, DamageComparison):
         yield "Relative damage compares these models on these samples; it is no probability of an accident."
+
+
+def _on_shares(row: ModelDamage, found: DamageAssessment) -> str:
+    """Robust accuracy at each size, and clean accuracy, with their intervals."""
+    named = size_columns(found).items()
+    told = [
+        f"{name} {bound_text(found, eps)}{estimate_text(shares_at(row, found)[eps], 'share')}" for name, eps in named
+    ]
+    if row.clean_accuracy is not None:
+        told.append(f"clean accuracy {estimate_text(row.clean_accuracy, 'share')}")
+    return f"{row.model}: {', '.join(told)} ({found.distances.norm})." if told else ""
 
 
 def _on_next(pair: Pair, found: DamageAssessment) -> str:

@@ -200,6 +200,11 @@ def shares_at(row: ModelDamage, found: DamageAssessment) -> Mapping[float, Estim
     return row.success_ratio if found.targeted else row.robust_accuracy
 
 
+def bound_text(found: DamageAssessment, eps: float) -> str:
+    """`at most `, where no attack had this size."""
+    return "" if eps not in found.untried else "at least " if found.targeted else "at most "
+
+
 def size_columns(found: DamageAssessment) -> dict[str, float]:
     """The name of each column -> its size."""
     return {f"{share_name(found)} at {found.size_text(eps)}": eps for eps in found.thresholds}

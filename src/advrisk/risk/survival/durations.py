@@ -75,6 +75,12 @@ class Tally:
         """Rows with a duration."""
         return self.events + self.censored
 
+    @property
+    def share_attacked(self) -> float:
+        """Of the rows that count, those whose sample was correct without any attack; 0 if none counts."""
+        attacked = self.fitted + self.without_work
+        return attacked / max(attacked + self.already_wrong, 1)
+
 
 @dataclass(frozen=True)
 class Facts:
