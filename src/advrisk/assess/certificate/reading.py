@@ -311,9 +311,9 @@ def _read_as_others(ledger: Ledger, table: pa.Table, where: tuple[Any, ...], cal
     """Rows of attacks with a target that failed, and that are answered incorrectly all the same."""
     answer = pc.fill_null(table["prediction"], -1).to_numpy().astype(np.int64)
     true = _labels(ledger, calibration)[where[2]]
-    aimed = pc.fill_null(pc.equal(table["criterion"].cast(pa.string()), "target"), False)  # noqa: FBT003
+    aimed = pc.is_in(table["criterion"].cast(pa.string()), value_set=pa.array(["target"]))
     aimed = np.asarray(aimed.to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return _is(table, "resisted") & aimed & (answer >= 0) & (true >= 0) & (answer != true)
+    return np.asarray(_is(table, "resisted") & aimed & (answer >= 0) & (true >= 0) & (answer != true))
 
 
 def _attack(
