@@ -173,8 +173,8 @@ def _on_attacked_copies(ledger: Ledger) -> list[str]:
         return []
     return [
         f"Samples to calibrate with the content of a sample that this run attacks, or attacked, under another name: "
-        f"{n}. What is asked may have been chosen after those results: take the copies out of the data, and certify on new "
-        "samples in a new folder."
+        f"{n}. What is asked may have been chosen after those results: take the copies out of the data, and certify on "
+        "new samples in a new folder."
     ]
 
 
