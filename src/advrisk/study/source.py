@@ -142,8 +142,8 @@ def _refuse_odd(node: yaml.Node, loc: Loc, path: Path) -> None:
         raise StudyError(f"{place}: the tag {node.tag} is not allowed; write a plain value")
     if node.tag in _TYPED_TAGS:
         try:
-            yaml.constructor.SafeConstructor().construct_object(node)
-        except (AttributeError, LookupError, ValueError):  # 2024-13-45, 0b_, !!bool maybe
+            str(yaml.constructor.SafeConstructor().construct_object(node))  # a message could not print what this cannot
+        except (AttributeError, LookupError, ValueError):  # 2024-13-45, 0b_, !!bool maybe, 0xfff… of 5,000 digits
             kind = node.tag.rpartition(":")[2]
             found = f"found {node.value[:40]!r}, which cannot be read as {kind}"
             raise StudyError(f"{place}: {found}; quote it if text is meant") from None

@@ -171,8 +171,9 @@ def _list(
 
 
 def _not_right(rows: ModelRows, attacks: Sequence[AttackRows]) -> Flags:
-    """Samples that are answered wrongly when clean, or refused, clean or by some try of some attack."""
-    return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *(one.refused.any(axis=0) for one in attacks)]))
+    """Samples that are answered wrongly when clean, or refused, clean or attacked, or misread when attacked."""
+    attacked = ((one.refused | one.incorrect).any(axis=0) for one in attacks)
+    return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *attacked]))
 
 
 def _facts(attack: AttackRows, seen: int) -> AttackFacts:

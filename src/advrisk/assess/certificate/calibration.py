@@ -23,7 +23,11 @@ _NAMED = 3  # samples named in a message
 _SAMPLES = "SELECT sample, hash, label, weight, strata FROM samples WHERE split = 'calibrate'"
 _TAINTED = """
     SELECT c.sample, o.sample AS other, o.split FROM samples c JOIN samples o ON c.hash = o.hash
-    WHERE c.split = 'calibrate' AND o.split IN ('train', 'tune') ORDER BY ALL
+    WHERE c.split = 'calibrate' AND o.split IN ('train', 'tune', 'dropped-train', 'dropped-tune') ORDER BY ALL
+"""
+_EVALUATED = """
+    SELECT count(DISTINCT c.sample) AS n FROM samples c JOIN samples o ON c.hash = o.hash
+    WHERE c.split = 'calibrate' AND o.split IN ('evaluate', 'dropped', 'dropped-calibrate')
 """
 
 
@@ -75,7 +79,7 @@ def read_calibration(ledger: Ledger, *, population: Population | None = None) ->
         population=population or "as-sampled",
         evened=evened if population == "balanced" else (),
         notes=tuple(_notes(rows, evened, population)),
-        caveats=tuple(_on_copies(rows)),
+        caveats=(*_on_copies(rows), *_on_attacked_copies(ledger)),
     )
 
 
@@ -159,6 +163,18 @@ def _on_copies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"Samples to calibrate with the same content as another one: {twice}. They count, though they are hardly "
         "independent draws: take the copies out of the data, and certify on new samples in a new folder."
+    ]
+
+
+def _on_attacked_copies(ledger: Ledger) -> list[str]:
+    """A caveat on samples that this run attacked under another name, where results could be read before the test."""
+    (n,) = ledger.query(_EVALUATED)["n"].to_pylist()
+    if not n:
+        return []
+    return [
+        f"Samples to calibrate with the content of a sample that this run attacks, or attacked, under another name: "
+        f"{n}. What is asked may have been chosen after those results: take the copies out of the data, and certify on "
+        "new samples in a new folder."
     ]
 
 
