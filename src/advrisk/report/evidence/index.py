@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from advrisk.assess.findings import Findings
+from advrisk.assess.selection.answer import leading
 from advrisk.core.names import counted
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
-from advrisk.report.answer import leading
 from advrisk.report.evidence.clauses import (
     ANSWERS,
     CONTRIBUTES,
@@ -22,7 +23,6 @@ from advrisk.report.evidence.clauses import (
 )
 from advrisk.report.evidence.headlines import headline
 from advrisk.report.evidence.topics import Topic, causes, evidence_topics
-from advrisk.report.findings import Findings
 from advrisk.report.untested import FEW
 from advrisk.study import StudySpec
 

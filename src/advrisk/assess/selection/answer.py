@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.findings import Findings
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import stated_results
-from advrisk.core.plain import InJson
-from advrisk.core.sections import Unanswered, result_of, why_not
-from advrisk.report.findings import Findings
-from advrisk.report.headline import (
+from advrisk.assess.selection.headline import (
     Gate,
     Requirements,
     by_damage,
@@ -24,6 +22,8 @@ from advrisk.report.headline import (
     scenario_headline,
     with_requirements,
 )
+from advrisk.core.plain import InJson
+from advrisk.core.sections import Unanswered, result_of, why_not
 from advrisk.risk.indicators.comparison import ScenarioResult
 
 
