@@ -29,7 +29,7 @@ _CHOSEN = "If it was chosen after results were seen, nothing is guaranteed."
 
 
 @assessments.register("certificate")
-class Certificate(Assessment):
+class Certificates(Assessment):
     """What is certified: attacks break at most alpha of inputs, said wrongly at most zeta of the time (PROSAC)."""
 
     kind = CertificateAssessment

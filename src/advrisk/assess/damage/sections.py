@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from advrisk.assess.damage.assessment import LEAST, DamageAssessment, ModelDamage
-from advrisk.assess.damage.examples import Attacked, Example
+from advrisk.assess.damage.examples import Example, NearestSuccess
 from advrisk.assess.damage.figures import damage_intervals, success_curves
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import damage_kind, damage_name, findings, shares_at, size_columns, what_would_decide
@@ -218,7 +218,7 @@ def _below_original(example: Example) -> str:
     return "; ".join([f"original, class {example.label}", *others])
 
 
-def _below(hit: Attacked) -> str:
+def _below(hit: NearestSuccess) -> str:
     sure = "" if hit.confidence is None else f", {percent_text(hit.confidence)} sure"
     read = f"{cut(hit.model, _NAME)}: read as {hit.prediction}{sure}"
     return f"{read}; size {number_text(hit.distance, 'number')}, {cut(hit.arm, _NAME)}"

@@ -17,7 +17,7 @@ from advrisk.report.evidence.clauses import (
     TEXTS,
     Clause,
     Degree,
-    Text,
+    LegalText,
     every_clause,
     given,
 )
@@ -54,7 +54,7 @@ class PackFile:
 
 
 @dataclass(frozen=True)
-class Held:
+class RunEvidence:
     """What a run holds for clauses: its topics, what corrupts its inputs, and whether it may wholly answer one."""
 
     topics: Mapping[str, Topic]
@@ -81,7 +81,7 @@ def evidence_index(
     """
     topics = evidence_topics(ledger, study, found)
     cautions, ship = _cautions(ledger, unfinished), leading(found).ship or ""
-    held = Held({topic.id: topic for topic in topics}, causes(ledger), whole=not cautions)
+    held = RunEvidence({topic.id: topic for topic in topics}, causes(ledger), whole=not cautions)
     texts = [_text(text, held) for text in TEXTS]
     return {
         "advrisk": KIND,
@@ -121,7 +121,7 @@ def _summary(texts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"text": said, "clauses": len(degrees), "counts": counts}
 
 
-def _text(text: Text, held: Held) -> dict[str, Any]:
+def _text(text: LegalText, held: RunEvidence) -> dict[str, Any]:
     return {
         "id": text.id,
         "title": text.title,
@@ -130,7 +130,7 @@ def _text(text: Text, held: Held) -> dict[str, Any]:
     }
 
 
-def _clause(clause: Clause, run: Held) -> dict[str, Any]:
+def _clause(clause: Clause, run: RunEvidence) -> dict[str, Any]:
     """What a run gives a clause; as long as it is not finished, or with few samples, it wholly answers none."""
     topics = run.topics
     held = [name for name in clause.topics if topics[name].numbers]
