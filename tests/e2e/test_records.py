@@ -257,10 +257,7 @@ class TestTables:
     def test_every_answer_has_its_file(self, everything: Run, tmp_path: Path) -> None:
         folder = everything.report(tmp_path / "tables", form="csv")
         tables = findings_tables(everything.findings())
-        assert set(tables) == {
-            *("numbers", "damage", "convergence", "attacks", "detection", "indicators", "survival", "certificate"),
-            *("failures", "search", "gate", "flags"),
-        }
+        assert set(tables) == {"numbers", *QUESTIONS, "flags"}
         for name, table in tables.items():
             with (folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:
                 lines = list(csv.DictReader(file))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from advrisk.core.errors import LedgerError
 from advrisk.core.names import did_you_mean
@@ -13,7 +13,6 @@ from advrisk.ledger.layout import ANSWERS_FILE
 Design = Literal["yes-no", "side-by-side", "forced-choice"]
 Trials = Literal["adaptive", "random"]
 State = Literal["open", "stands", "undone", "withdrawn"]
-DESIGNS: tuple[Design, ...] = get_args(Design)
 
 CHANGED, UNCHANGED = "changed", "unchanged"  # the words of an answer to one picture
 FIRST, SECOND = "first", "second"  # and of a choice between two

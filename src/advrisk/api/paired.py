@@ -27,6 +27,7 @@ from advrisk.assess.indicators.reading import read_tensor
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import size_text
+from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import Evasion, Floats
@@ -78,7 +79,9 @@ class Comparing:
             ends.append(n + run.samples_left)
         return int(min(ends)) - len(self.pairing.samples)
 
-    def of(self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | str | None) -> Iterator[Compared]:
+    def of(
+        self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | Unanswered | None
+    ) -> Iterator[Compared]:
         """All numbers of an old and a new model, at least one of them of what was done to its inputs.
 
         A model is not worse than itself: what depends on nothing but models of the same digest passes.
@@ -110,7 +113,7 @@ class Comparing:
     # What attacks do
 
     def _attacked(
-        self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | str | None, *, told: bool
+        self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | Unanswered | None, *, told: bool
     ) -> Iterator[Compared]:
         """`told`: a risk was compared, which will do where neither run has an attack with a size."""
         attacks = chosen_attacks(self.pairing.arms[pair], self._patterns(self.new))
@@ -229,13 +232,13 @@ class Comparing:
         return self._compared(pair, quantity, old, new, found, p=p)
 
     def _damage(
-        self, pair: ModelPair, found: PairedDistances, attacks: Arms, curve: Evasion | str | None
+        self, pair: ModelPair, found: PairedDistances, attacks: Arms, curve: Evasion | Unanswered | None
     ) -> Iterator[Compared]:
         if curve is None:
             yield from self._detected(pair, attacks)
             return
-        if isinstance(curve, str):
-            yield self._open(pair, "damage", curve)
+        if isinstance(curve, Unanswered):
+            yield self._open(pair, "damage", str(curve))
             return
         if not any(row["norm"] == self.norm for row in attacks):
             yield self._open(pair, "damage", f"no shared attack is in {self.norm}")

@@ -4,12 +4,12 @@ from copy import deepcopy
 from typing import Any, get_args
 
 from advrisk.assess.certificate.document import CertificateDocument
+from advrisk.assess.selection.headline import Requirements
 from advrisk.core.estimate import NUMBERS
 from advrisk.core.registry import Registry
 from advrisk.core.tables import Columns
 from advrisk.parts import REGISTRIES
 from advrisk.report.executive import LABELS
-from advrisk.report.headline import Requirements
 from advrisk.report.records import FLAGS, SCHEMA, SINGLE
 from advrisk.risk.losses import losses
 from advrisk.study import RecipeSpec, StudySpec, assessments

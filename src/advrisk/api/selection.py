@@ -9,11 +9,11 @@ from advrisk.assess.context import Context
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.indicators.question import named_losses
 from advrisk.assess.indicators.words import stated_results
+from advrisk.assess.selection.answer import RunAnswer, answer
+from advrisk.assess.selection.headline import Requirements
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain, plain_fields
 from advrisk.core.sections import Unanswered, result_of
-from advrisk.report.answer import Answer, answer
-from advrisk.report.headline import Requirements
 from advrisk.report.records import damage_record
 from advrisk.risk.indicators.comparison import ScenarioResult
 
@@ -27,7 +27,7 @@ DAMAGE = "damage"
 class Selection:
     """The named model, or that the evidence names none, and the answers that this rests on; the first one leads."""
 
-    answer: Answer
+    answer: RunAnswer
     by: str  # `damage`, or the names of the scenarios
     damage: DamageAssessment | None
     scenarios: tuple[ScenarioResult, ...] = ()

@@ -13,7 +13,7 @@ from advrisk.study.target import DECIDED
 
 
 @dataclass(frozen=True)
-class Seen:
+class InterimResult:
     """What a look at a target saw, at which level."""
 
     met: bool

@@ -252,12 +252,12 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
 
 def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: bool = False, **options: Any) -> int:
     """Run, print the table, write the report; returns the exit code."""
+    from advrisk.assess.selection.answer import leading
     from advrisk.cli.certificates import print_certified
     from advrisk.cli.damage import print_damage
     from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
     from advrisk.cli.targets import targets_met, tell_stopped
     from advrisk.ledger.sync.remote import url_below
-    from advrisk.report.answer import leading
     from advrisk.report.records import damage_record
 
     for doubt in study.doubts():

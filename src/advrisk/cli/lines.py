@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.protocol import finding_of
+from advrisk.assess.selection.answer import unfinished_words
 from advrisk.cli.options import Output
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
 from advrisk.render.terminal import Terminal, has_more, indented, print_sections
-from advrisk.report.answer import unfinished_words
 from advrisk.report.csv_files import write_rows
 
 if TYPE_CHECKING:

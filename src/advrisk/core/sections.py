@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 Plain = str | float | Estimate | None  # whole numbers and truth values are floats to the type checker
 # Of the executive summary; `headlines` are what a terminal shows of a whole run.
-Part = Literal["ship", "sure", "drivers", "undecided", "headlines"]
+Part = Literal["ship", "sure", "drivers", "undecided", "untested", "headlines"]
 
 
 @dataclass(frozen=True)

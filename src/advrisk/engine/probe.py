@@ -24,7 +24,7 @@ from advrisk.engine.model import Model
 from advrisk.engine.noise import Noise
 from advrisk.engine.rows import occurrence
 from advrisk.engine.space import within_rounding
-from advrisk.engine.suspicion import Scored, scored, steady
+from advrisk.engine.suspicion import ScoredPoints, scored, steady
 from advrisk.engine.task import Around, Task
 from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Norm
@@ -337,7 +337,7 @@ class Pass:
         goal: Goal,
         known: Heard | None,
         height: Tensor | None,
-        suspected: Scored | None,
+        suspected: ScoredPoints | None,
     ) -> None:
         self._probe, self._rows, self._asked = probe, rows, asked
         self._points, self._goal, self._known, self._height = points, goal, known, height

@@ -31,7 +31,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredPoints:
     """The scores of some points, and the passes that each took: forward, and to follow it back.
 
     `n_backward` holds the pass that is made anyway, where the score depends on it; `n_forward` does not.
@@ -42,7 +42,7 @@ class Scored:
     n_backward: int
 
 
-def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -> Scored:
+def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -> ScoredPoints:
     """Let the detector score points whose `answer` is known already; it is not asked for again.
 
     A detector that asks the same number of passes of every point is charged these. One that also asks about rows of its
@@ -57,7 +57,7 @@ def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -
         found = f"the detector {suspicion.name} scored {len(points)} points with shape {tuple(given.shape)}"
         raise ModelError(f"{found}; one number each is needed")
     n_backward = tally.each(tally.n_backward) + int(tally.shared) if given.requires_grad else 0
-    return Scored(given, max(suspicion.passes, tally.each(tally.n_forward)), n_backward)
+    return ScoredPoints(given, max(suspicion.passes, tally.each(tally.n_forward)), n_backward)
 
 
 def steady(score: Tensor) -> Tensor:

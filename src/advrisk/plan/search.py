@@ -23,7 +23,7 @@ Setting = dict[str, float]  # parameter -> value; whole numbers are whole
 
 
 @dataclass(frozen=True)
-class Axis:
+class SearchAxis:
     """One parameter of a box: positions between 0 and 1 stand for its values."""
 
     name: str
@@ -71,7 +71,7 @@ class Search:
     model: str
     arm: Arm  # the attack somewhere in the box
     name: str  # of the attack, without what is varied
-    axes: tuple[Axis, ...]
+    axes: tuple[SearchAxis, ...]
     method: str
     rounds: int
     batch: int
@@ -210,7 +210,7 @@ def _arms(entry: SearchEntry, part: Part[AttackTraits], registries: Registries) 
     return list(expand_entry(validated(ArmEntry, given, Source()), registries))
 
 
-def _axes(entry: SearchEntry, part: Part[AttackTraits], arm: Arm) -> tuple[Axis, ...]:
+def _axes(entry: SearchEntry, part: Part[AttackTraits], arm: Arm) -> tuple[SearchAxis, ...]:
     named: Mapping[str, RangeSpec | None] = entry.over if entry.over is not None else dict.fromkeys(part.traits.box)
     axes = []
     for name, given in named.items():
@@ -229,7 +229,7 @@ def _axes(entry: SearchEntry, part: Part[AttackTraits], arm: Arm) -> tuple[Axis,
     return tuple(axes)
 
 
-def _axis(part: Part[AttackTraits], name: str, given: RangeSpec | None, arm: Arm) -> Axis:
+def _axis(part: Part[AttackTraits], name: str, given: RangeSpec | None, arm: Arm) -> SearchAxis:
     declared = part.traits.box.get(name)
     parameter = part.parameters[name]
     whole = parameter.multiple_of if parameter.number is int else 0
@@ -239,13 +239,13 @@ def _axis(part: Part[AttackTraits], name: str, given: RangeSpec | None, arm: Arm
             raise AdvriskError(f"over: {part.name}.{name} takes whole numbers, found {end:g}")
         part.bind({**arm.params, name: int(end) if whole else end})
     start = tuple(value for value in declared.start if low <= value <= high) if declared else ()
-    axis = Axis(name, low, high, log, whole, start)
+    axis = SearchAxis(name, low, high, log, whole, start)
     if whole and axis.n_values < 2:
         raise AdvriskError(f"over: {part.name}.{name} has but one value between {low:g} and {high:g}; fix it instead")
     return axis
 
 
-def _usual(part: Part[AttackTraits], axes: Sequence[Axis], arm: Arm) -> Setting:
+def _usual(part: Part[AttackTraits], axes: Sequence[SearchAxis], arm: Arm) -> Setting:
     """What an attack uses of each parameter that is varied, where nothing is said of it."""
     found: Setting = {}
     for axis in axes:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.assess.findings import Findings
 from advrisk.assess.protocol import Finding, illustrated
 from advrisk.core.errors import RiskError
 from advrisk.core.files import write_whole
@@ -20,7 +21,6 @@ from advrisk.ledger.layout import STUDY_FILE
 from advrisk.render.page import page_figures, page_finding
 from advrisk.report.executive import executive_summary
 from advrisk.report.figures import arm_heat_map
-from advrisk.report.findings import Findings
 from advrisk.report.provenance import provenance
 from advrisk.study import StudySpec
 from advrisk.study.registered import title_of

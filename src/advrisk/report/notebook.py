@@ -9,6 +9,7 @@ from typing import Any
 from advrisk.assess.compare.records import RunComparison
 from advrisk.assess.compare.sections import sections as comparison_sections
 from advrisk.assess.context import assessment_named
+from advrisk.assess.findings import Findings
 from advrisk.assess.protocol import Finding, finding_of
 from advrisk.assess.status import Status
 from advrisk.assess.status_sections import status_sections
@@ -16,7 +17,6 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import level_text
 from advrisk.core.sections import Unanswered, without_twins
 from advrisk.render.notebook import html_block, html_table, rows_html, sections_html
-from advrisk.report.findings import Findings
 from advrisk.report.records import headlines
 from advrisk.study import assessments
 

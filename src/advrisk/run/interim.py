@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from advrisk.assess.interim import Seen, look_level, shard_order
+from advrisk.assess.interim import InterimResult, look_level, shard_order
 from advrisk.core.digest import digest
 from advrisk.ledger import Ledger, Storage
 from advrisk.ledger.stopping import Look, Stopping, asked_now, read_stopping, write_stopping
@@ -26,7 +26,9 @@ _PASSES = """
     WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate') GROUP BY ALL
 """
 
-InterimAnalysis = Callable[[StoppingTarget, Ledger, float], Seen]  # the last is the alpha that may be spent, as a share
+InterimAnalysis = Callable[
+    [StoppingTarget, Ledger, float], InterimResult
+]  # the last is the alpha that may be spent, as a share
 
 
 @dataclass(frozen=True)

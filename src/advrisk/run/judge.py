@@ -17,7 +17,7 @@ __all__ = ["JUDGE_DRAWS", "Judgement", "judge"]
 
 
 @dataclass(frozen=True)
-class Draws:
+class JudgeDraws:
     """What a model that answers at random said of each kept point, draw by draw; nothing of points not asked about."""
 
     asked: Tensor  # (rows,)
@@ -39,7 +39,7 @@ class Judgement:
     success_rate: Tensor  # share of the judge's draws in which the point succeeds
     n_judge: Tensor
     n_unconfirmed: int  # claims that the judge did not see, and successes that were not claimed
-    draws: Draws | None = None  # of a model that answers at random
+    draws: JudgeDraws | None = None  # of a model that answers at random
 
 
 def judge(target: AttackedShard, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Judgement:
@@ -98,7 +98,7 @@ class _Answers:
     rate: Tensor  # share of draws in which the point succeeds
     rejection_rate: Tensor
     n_judge: Tensor
-    draws: Draws | None = None
+    draws: JudgeDraws | None = None
 
 
 def _ask(target: AttackedShard, attempt: Attempt, chance: Noise | None) -> _Answers:
@@ -121,7 +121,7 @@ def _ask(target: AttackedShard, attempt: Attempt, chance: Noise | None) -> _Answ
     return answers
 
 
-def _draws(replies: Redrawn, rows: Tensor, n: int) -> Draws:
+def _draws(replies: Redrawn, rows: Tensor, n: int) -> JudgeDraws:
     """The draws of some rows, spread over all of them."""
     place = rows.cpu()
     asked = torch.zeros(n, dtype=torch.bool)
@@ -129,10 +129,10 @@ def _draws(replies: Redrawn, rows: Tensor, n: int) -> Draws:
     said = torch.full((n, replies.n), -1, dtype=torch.int64)
     said[place] = replies.said.cpu()
     if replies.scores is None:
-        return Draws(asked, said, None)
+        return JudgeDraws(asked, said, None)
     scores = torch.full((n, replies.n, replies.scores.shape[2]), torch.nan)
     scores[place] = replies.scores.transpose(0, 1).float().cpu()
-    return Draws(asked, said, scores)
+    return JudgeDraws(asked, said, scores)
 
 
 def _wrong_points(

@@ -14,7 +14,7 @@ from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.checks.accuracy import doubts_about
 from advrisk.run.detectors.ready import Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors.choice import local_device, refuse_executor, refuse_local_only
-from advrisk.run.executors.trial import Trial
+from advrisk.run.executors.trial import TrialProcess
 from advrisk.run.loading import load_data, search_beside
 from advrisk.run.options import Options
 from advrisk.run.planning import configured_detectors, outline_study, refuse_impossible
@@ -30,7 +30,7 @@ class Prepared:
     detectors: list[ConfiguredDetector]
     outline: Plan  # which arm meets which model
     doubts: tuple[str, ...]  # about the study, which do not stop it
-    trial: Trial  # which the run ends
+    trial: TrialProcess  # which the run ends
     n_remote: int  # workers that a Ray cluster would have; 0 where none is asked for
 
 
@@ -44,7 +44,7 @@ def prepare(
     """Load a study's data, models and detectors, and outline its plan."""
     check_assessments(study)
     n_remote = refuse_executor(study, options)
-    trial = Trial(study, REGISTRIES)
+    trial = TrialProcess(study, REGISTRIES)
     try:
         bench = load_bench(study, folder, options, modules, trial)
         configured = add_detectors(bench, detectors or {})
@@ -62,7 +62,7 @@ def load_bench(
     folder: Path,
     options: Options,
     modules: Mapping[str, nn.Module] | None = None,
-    trial: Trial | None = None,
+    trial: TrialProcess | None = None,
 ) -> Workbench:
     """Load the data and models of a study onto a workbench of this process, the models on trial first."""
     device = local_device(study, options)

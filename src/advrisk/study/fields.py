@@ -69,7 +69,7 @@ Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_l
 
 
 @dataclass(frozen=True)
-class Shown:
+class OptionText:
     """In `Annotated`: how a field is written as an option of a command, where its name and type do not say."""
 
     option: str = ""

@@ -218,8 +218,10 @@ def quantity_named(name: str) -> Quantity | None:
 
 
 def assessment_of(quantity: str) -> str | None:
-    """The package's assessment that a quantity is of."""
-    return next((part.name for part in assessments.brought() if quantity in part.traits.required), None)
+    """The assessment that a quantity is of; packages are loaded only for one that is not built in."""
+    own = (name for name, traits in assessments.built_in.items() if quantity in traits.required)
+    others = (part.name for part in assessments.brought() if quantity in part.traits.required)
+    return next(own, None) or next(others, None)
 
 
 def check_questions(asked: Any, source: Source, *, installed: bool = True) -> None:

@@ -24,9 +24,9 @@ from advrisk.core.errors import LedgerError, RunError
 from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, write_evasion
 from advrisk.study import Norm
 from advrisk.web.background import Background
-from advrisk.web.history import History, Seen
+from advrisk.web.history import LabellerHistory, TrialHistory
 from advrisk.web.stimuli import Pool, load_pool
-from advrisk.web.summary import Summary, summarise
+from advrisk.web.summary import LabellingSummary, summarise
 from advrisk.web.trials import Asking, next_shown
 
 GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
@@ -64,8 +64,8 @@ class Labelling:
 
     def __init__(self, pool: Pool, store: AnswerStore, settings: LabellingSettings) -> None:
         self.pool, self.store, self.settings = pool, store, settings
-        self._history = History([example.sample for example in pool.examples])
-        self.summary: Summary | None = None  # the latest that is finished; it may be some answers behind
+        self._history = TrialHistory([example.sample for example in pool.examples])
+        self.summary: LabellingSummary | None = None  # the latest that is finished; it may be some answers behind
         self._chooser: Chooser | None = None
         self._background: tuple[Background, ...] = ()
 
@@ -104,7 +104,7 @@ class Labelling:
         """Whether the last attempt to keep up with the answers failed."""
         return any(task.failed for task in self._background)
 
-    def current_summary(self) -> Summary:
+    def current_summary(self) -> LabellingSummary:
         """What all answers say that are there now."""
         revision, labellers = self.store.revision(), self.store.labellers()
         held = self.summary
@@ -181,7 +181,7 @@ class Labelling:
         )
         return None if shown is None else self.store.put_trial(labeller.id, place, new_token(), shown)
 
-    def seen(self, labeller: Labeller) -> Seen:
+    def seen(self, labeller: Labeller) -> LabellerHistory:
         """What a labeller was shown and answered, by now."""
         self._history.update(self.store)
         return self._history.of(labeller.id)

@@ -22,7 +22,7 @@ _BAND_SIZES = 80
 
 
 @dataclass(frozen=True)
-class Progress:
+class LabellerProgress:
     """What one labeller did."""
 
     name: str
@@ -43,7 +43,7 @@ class CurveBand:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class LabellingSummary:
     """A snapshot; `revision` says of which answers.
 
     Until the curve is `fitted` it is the prior's, and no numbers are drawn from it.
@@ -52,7 +52,7 @@ class Summary:
     revision: tuple[int, int]
     settings: LabellingSettings
     answers: Sequence[Answer]
-    labellers: tuple[Progress, ...]
+    labellers: tuple[LabellerProgress, ...]
     agreement: Agreement
     curve: BayesianEvasion
     half: Estimate | None
@@ -98,7 +98,7 @@ def summarise(
     answers: Sequence[Answer],
     labellers: Sequence[Labeller],
     revision: tuple[int, int],
-) -> Summary:
+) -> LabellingSummary:
     """Fit the curve and everything that follows from it."""
     curve = fit_answers(answers, design=settings.design, plausible=pool.plausible, few=True)
     models = pool.distances.by_model
@@ -107,7 +107,7 @@ def summarise(
     shape, doubts = shape_doubts(curve) if fitted else (None, [])
     arms = _nearest_arms(pool)
     walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed, nearest_arms=arms)
-    return Summary(
+    return LabellingSummary(
         revision=revision,
         settings=settings,
         answers=answers,
@@ -134,11 +134,11 @@ def _nearest_arms(pool: Pool) -> dict[str, list[str]]:
     }
 
 
-def _progress(name: str, answers: Sequence[Answer]) -> Progress:
+def _progress(name: str, answers: Sequence[Answer]) -> LabellerProgress:
     own = [answer for answer in answers if answer.labeller == name]
     catch = [answer for answer in own if answer.catch]
     times = [answer.seconds for answer in own if answer.seconds is not None]
-    return Progress(
+    return LabellerProgress(
         name=name,
         n_answers=len(own),
         n_catch=len(catch),

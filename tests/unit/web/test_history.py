@@ -18,7 +18,7 @@ from advrisk.answers.store import AnswerStore
 from advrisk.assess.damage.answers import fit_answers
 from advrisk.core.seeds import generator
 from advrisk.risk.labelling import next_size
-from advrisk.web.history import History
+from advrisk.web.history import TrialHistory
 from advrisk.web.labelling import Labelling
 from advrisk.web.stimuli import Pool
 from advrisk.web.trials import Asking, is_catch, next_of_walk, next_shown
@@ -177,7 +177,7 @@ def test_a_walk_counts_what_stands(labelling: Labelling) -> None:
 
 def test_trials_that_are_read_out_of_order_are_chosen_from_in_their_order() -> None:
     """Where two processes write at once, a trial with a smaller number may be there later."""
-    first, second = History(), History()
+    first, second = TrialHistory(), TrialHistory()
     rows = [TrialRow(n, n, 0, Shown(f"s{n}", 0.1), "stands") for n in range(1, 9)]
     for row in rows:
         first.put(row)

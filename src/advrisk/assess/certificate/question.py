@@ -29,7 +29,7 @@ _CHOSEN = "If it was chosen after results were seen, nothing is guaranteed."
 
 
 @assessments.register("certificate")
-class Certificate(Assessment):
+class Certificates(Assessment):
     """What is certified: attacks break at most alpha of inputs, said wrongly at most zeta of the time (PROSAC)."""
 
     kind = CertificateAssessment
@@ -52,6 +52,14 @@ class Certificate(Assessment):
     def asked(self, context: Context) -> Mapping[str, Any] | None:
         """Where the study asks for it."""
         return {} if context.study is not None and context.study.assess.certificate is not None else None
+
+    def missing(self, ledger: Ledger, why: str) -> str:
+        """Why nothing is certified."""
+        if why:
+            return f"Nothing is certified: {why}."
+        if not len(ledger.query("SELECT 1 FROM samples WHERE split = 'calibrate' LIMIT 1")):
+            return "Nothing is certified: no samples were set aside to calibrate."
+        return "Nothing is certified: samples were set aside to calibrate, but no certificate was asked for."
 
     def sections(self, result: CertificateAssessment, models: Sequence[str]) -> Iterable[Section]:
         """The verdict on each model and list first, every attack folded away."""

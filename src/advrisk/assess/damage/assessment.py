@@ -9,7 +9,7 @@ import numpy as np
 from advrisk.answers.records import Answer
 from advrisk.assess.damage.clean import clean_shares, correct_samples
 from advrisk.assess.damage.conflicts import conflict_text
-from advrisk.assess.damage.detector import Detection, DetectorDamage, detect
+from advrisk.assess.damage.detector import DetectedDamage, DetectorDamage, detect
 from advrisk.assess.damage.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
 from advrisk.assess.damage.examples import Example
 from advrisk.assess.damage.people import seen_by_people
@@ -246,7 +246,7 @@ def assess_distances(
     samples_left: int | None = None,
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
-    detection: Detection | None = None,
+    detection: DetectedDamage | None = None,
     people: Mapping[str, Estimate] | None = None,
     queries: Mapping[str, QueryPoints] | None = None,
     cost: float | None = None,
@@ -332,7 +332,7 @@ def _compared(
     distances: Distances,
     question: DamageSpec,
     evasion: Evasion | None,
-    detection: Detection | None,
+    detection: DetectedDamage | None,
     cost: float | None,
     rng: np.random.Generator,
     *,
@@ -354,7 +354,7 @@ def _compared(
     return detector_free_damage(distances.by_model, rng=rng, stated=stated, **given)
 
 
-def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Evasion | None:
+def _curve(comparison: AnyComparison | None, detection: DetectedDamage | None) -> Evasion | None:
     if comparison is None or isinstance(comparison, MonteCarloDamage):
         return detection.by_curve.evasion if detection and detection.by_curve else None
     return comparison.evasion

@@ -27,7 +27,7 @@ _SMALLEST = """
 
 
 @dataclass(frozen=True)
-class Attacked:
+class NearestSuccess:
     """One model's nearest adversarial example of a sample."""
 
     model: str
@@ -45,7 +45,7 @@ class Example:
     sample: str
     label: int
     png: bytes
-    attacked: tuple[Attacked, ...]
+    attacked: tuple[NearestSuccess, ...]
     others: Mapping[str, str]  # model -> why it has no adversarial example to show
 
 
@@ -94,7 +94,7 @@ def _example(storage: Storage, sample: str, hits: Sequence[Row], others: Mapping
     for hit in hits:
         adversarial = _input(storage.fetch(cell_inputs(storage.folder, hit["cell"])), sample)
         told = {name: hit[name] for name in ("model", "prediction", "confidence", "distance", "arm")}
-        attacked.append(Attacked(png=png(_with_change(adversarial, original, bounds)), **told))
+        attacked.append(NearestSuccess(png=png(_with_change(adversarial, original, bounds)), **told))
     return Example(sample, hits[0]["label"], png(original, bounds), tuple(attacked), others)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from advrisk.assess.damage.assessment import LEAST, DamageAssessment, ModelDamage
-from advrisk.assess.damage.examples import Attacked, Example
+from advrisk.assess.damage.examples import Example, NearestSuccess
 from advrisk.assess.damage.figures import damage_intervals, success_curves
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import (
@@ -226,7 +226,7 @@ def _below_original(example: Example) -> str:
     return "; ".join([f"original, class {example.label}", *others])
 
 
-def _below(hit: Attacked) -> str:
+def _below(hit: NearestSuccess) -> str:
     sure = "" if hit.confidence is None else f", {percent_text(hit.confidence)} sure"
     read = f"{cut(hit.model, _NAME)}: read as {hit.prediction}{sure}"
     return f"{read}; size {number_text(hit.distance, 'number')}, {cut(hit.arm, _NAME)}"
@@ -237,6 +237,7 @@ def summaries(found: DamageAssessment) -> Iterator[Summary]:
     yield Summary("sure", (*filter(None, _on_best(found)), _rests_on(found)))
     yield Summary("drivers", tuple(_on_clean_error(found)))
     yield Summary("undecided", (*_on_pairs(found), *_on_order(found)))
+    yield Summary("untested", (*_on_notice(found), *_on_left_out(found)))
 
 
 def _on_best(found: DamageAssessment) -> Iterator[str]:
@@ -306,3 +307,20 @@ def _on_order(found: DamageAssessment) -> Iterator[str]:
     if isinstance(found.comparison, DamageComparison):
         for change in found.comparison.order_changes[:_MOST]:
             yield f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
+
+
+def _on_notice(found: DamageAssessment) -> Iterator[str]:
+    if found.relative:
+        so = "damage is relative to these models, and no probability" if found.comparison else "there is no damage"
+        yield f"No evasion curve and no alarm was given, so nobody knows what goes unnoticed: {so}."
+
+
+def _on_left_out(found: DamageAssessment) -> Iterator[str]:
+    distances = found.distances
+    left_out = []
+    if distances.n_unfinished:
+        left_out.append(f"{counted(distances.n_unfinished, 'sample')} not finished")
+    if distances.n_without_verdict:
+        left_out.append(f"{counted(distances.n_without_verdict, 'sample')} on which an attack gave no verdict")
+    if left_out:
+        yield f"Left out of {distances.n_samples:,} samples: {', '.join(left_out)}."

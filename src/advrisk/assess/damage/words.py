@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
-from advrisk.assess.words import samples_that_decide
+from advrisk.assess.pairs import samples_that_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text

@@ -1,7 +1,7 @@
 """Key risk indicators in words: which model, how large its risk, what drives it, and what would decide."""
 
 from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.assess.words import samples_that_decide
+from advrisk.assess.pairs import samples_that_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text, percent_text

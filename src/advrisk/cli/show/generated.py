@@ -17,7 +17,7 @@ from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number, parse_rate, parse_share
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
-from advrisk.study.fields import Shown
+from advrisk.study.fields import OptionText
 
 OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: 0.95).")]
 _PLAIN = (bool, int, float, str)
@@ -95,9 +95,9 @@ def _option(name: str, field: FieldInfo, *, in_study: bool) -> Any:
     return Annotated[taken | None, typer.Option(declared, metavar=metavar, help=words)]
 
 
-def _written(name: str, field: FieldInfo) -> Shown:
+def _written(name: str, field: FieldInfo) -> OptionText:
     """How the option is called, and its value."""
-    stated = next((one for one in field.metadata if isinstance(one, Shown)), Shown())
+    stated = next((one for one in field.metadata if isinstance(one, OptionText)), OptionText())
     return replace(stated, option=stated.option or f"--{name.replace('_', '-')}")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advrisk.risk.detection.entries import Cut, Entry, Places, Scored, Settings, entry_of, measured
-from advrisk.risk.detection.groups import ADAPTIVE, NO_NORM, Group, ScoredArm, size_of
+from advrisk.risk.detection.groups import ADAPTIVE, NO_NORM, ArmGroup, ScoredArm, size_of
 from advrisk.risk.detection.roc import Flags
 
 NO_OTHER = "no other arm broke a sample"
@@ -35,7 +35,7 @@ class AdaptiveEffect:
 
 
 def adaptive_effects(
-    scored: Scored, detector: str, groups: Sequence[Group], settings: Settings
+    scored: Scored, detector: str, groups: Sequence[ArmGroup], settings: Settings
 ) -> tuple[AdaptiveEffect, ...]:
     """One for each norm and size at which arms know this detector."""
     adaptive = adaptive_arms(scored.arms, detector, groups)
@@ -51,7 +51,7 @@ def adaptive_effects(
     return tuple(made)
 
 
-def adaptive_arms(arms: Sequence[ScoredArm], detector: str, groups: Sequence[Group]) -> dict[str, Places]:
+def adaptive_arms(arms: Sequence[ScoredArm], detector: str, groups: Sequence[ArmGroup]) -> dict[str, Places]:
     """Norm and size -> the adaptive arms against this detector."""
     found: dict[str, list[int]] = {}
     for place, arm in enumerate(arms):
@@ -72,5 +72,5 @@ def _judged(scored: Scored, knowing: Places) -> Flags:
     return np.asarray(scored.verdicts[list(knowing)].all(axis=0))
 
 
-def _arms_like(label: str, groups: Sequence[Group]) -> Places:
+def _arms_like(label: str, groups: Sequence[ArmGroup]) -> Places:
     return next((group.arms for group in groups if group.label == label), ())

@@ -30,7 +30,7 @@ class ScoredArm:
 
 
 @dataclass(frozen=True)
-class Group:
+class ArmGroup:
     """Arms of one norm and size; or of one norm and family, where that knows no size; or all without a norm."""
 
     label: str
@@ -39,7 +39,7 @@ class Group:
     eps: float | None = None  # to six digits
 
 
-def grouped(arms: Sequence[ScoredArm]) -> tuple[Group, ...]:
+def grouped(arms: Sequence[ScoredArm]) -> tuple[ArmGroup, ...]:
     """Groups by norm, then by size, those without one after them; adaptive arms are in none."""
     found: dict[tuple[str, bool, float, str], list[int]] = {}
     for place, arm in enumerate(arms):
@@ -48,22 +48,22 @@ def grouped(arms: Sequence[ScoredArm]) -> tuple[Group, ...]:
     return tuple(_group(found[key], arms) for key in sorted(found, key=_in_order))
 
 
-def _group(places: Sequence[int], arms: Sequence[ScoredArm]) -> Group:
+def _group(places: Sequence[int], arms: Sequence[ScoredArm]) -> ArmGroup:
     first = arms[places[0]]
     sizes = [size_text(eps) for place in places if (eps := arms[place].eps) is not None]
     size = min(sizes, key=_fractions_first, default="")
     norm, _, eps, family = _key(first)
-    return Group(_label(_key(first), size), norm, tuple(places), None if norm == NO_NORM or family else eps)
+    return ArmGroup(_label(_key(first), size), norm, tuple(places), None if norm == NO_NORM or family else eps)
 
 
-def size_of(arm: ScoredArm, groups: Sequence[Group]) -> str:
+def size_of(arm: ScoredArm, groups: Sequence[ArmGroup]) -> str:
     """The label of the group that an arm would be in."""
     norm, _, eps, family = _key(arm)
     alike = (group.label for group in groups if not family and (group.norm, group.eps) == (norm, eps))
     return next(alike, _label(_key(arm), size_text(arm.eps or 0.0)))
 
 
-def named_group(groups: Sequence[Group], asked: str) -> Group | None:
+def named_group(groups: Sequence[ArmGroup], asked: str) -> ArmGroup | None:
     """The group that is asked for: `linf 8/255`, `linf-8/255` and `linf-0.0313725` are one."""
     norm, _, size = _spaced(asked).partition(" ")
     eps = None
@@ -91,7 +91,7 @@ def columns(arms: Sequence[ScoredArm]) -> tuple[str, ...]:
     return (*dict.fromkeys(chosen), MULTI_ARMED)
 
 
-def arms_of(column: str, group: Group, arms: Sequence[ScoredArm], names: Sequence[str]) -> tuple[int, ...]:
+def arms_of(column: str, group: ArmGroup, arms: Sequence[ScoredArm], names: Sequence[str]) -> tuple[int, ...]:
     """The arms of a group that a column holds: those of its objective, and those whose objective has no column."""
     if column == MULTI_ARMED:
         return group.arms

@@ -11,7 +11,7 @@ from advrisk.core.names import did_you_mean
 from advrisk.risk.detection.adaptive import AdaptiveEffect, adaptive_effects
 from advrisk.risk.detection.arm_sets import ArmSetRates, average
 from advrisk.risk.detection.entries import Cut, Entry, Scored, Settings, entry_of, measured
-from advrisk.risk.detection.groups import MULTI_ARMED, Group, arms_of, columns, grouped, named_group
+from advrisk.risk.detection.groups import MULTI_ARMED, ArmGroup, arms_of, columns, grouped, named_group
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
 from advrisk.risk.detection.roc import Floats, Roc, chance_roc, exact_roc
 
@@ -36,7 +36,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DetectionTable:
     """All groups and columns of one detector in front of one model."""
 
     columns: tuple[str, ...]
@@ -45,7 +45,7 @@ class Table:
     adaptive: tuple[AdaptiveEffect, ...]
     overall: ArmSetRates | None = field(repr=False)  # the multi-armed average, for differences
     _scored: Scored = field(repr=False)
-    _groups: tuple[Group, ...] = field(repr=False)
+    _groups: tuple[ArmGroup, ...] = field(repr=False)
 
     def row(self, label: str) -> Row:
         """The row of that label; of a group also as `group_label` knows it."""
@@ -106,7 +106,7 @@ class Table:
         return Cut.of(self._scored, arms_of(column, held[group], self._scored.arms, self.columns))
 
 
-def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
+def detection_table(scored: Scored, detector: str, settings: Settings) -> DetectionTable:
     """Measure every group and column once, and put them together."""
     names, groups = columns(scored.arms), grouped(scored.arms)
     cells = {(group.label, name): arms_of(name, group, scored.arms, names) for group in groups for name in names}
@@ -118,7 +118,7 @@ def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
         for group in groups
     ]
     averages, overall = _averages(rows, names, {key: found[arms] for key, arms in cells.items()}, settings)
-    return Table(
+    return DetectionTable(
         columns=names,
         rows=(*rows, *averages),
         worst_group=_weakest(rows),

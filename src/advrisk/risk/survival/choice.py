@@ -11,6 +11,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.plain import InJson
+from advrisk.core.sections import Unanswered
 from advrisk.risk.survival.checks import checked_event
 from advrisk.risk.survival.families import FAMILIES, family_named
 from advrisk.risk.survival.fit import SurvivalFit
@@ -173,11 +174,11 @@ def families_table(
     chosen: str | None,
     until: float,
     rng: np.random.Generator,
-) -> tuple[tuple[FamilyRow, ...], FamilyChoice | str]:
+) -> tuple[tuple[FamilyRow, ...], FamilyChoice | Unanswered]:
     """Every family that can be fitted; `chosen`, or the one of the greatest likelihood on samples held out.
 
     `frame` has a column `sample`: whole samples are held out, however few there are. Where that cannot be done AIC
-    decides, and the second is the reason.
+    decides, and the second says why.
     """
     fits: dict[str, SurvivalFit] = {}
     refused: dict[str, RiskError] = {}
@@ -188,15 +189,15 @@ def families_table(
             refused[name] = error
     if not fits or chosen in refused:
         raise refused[chosen or FAMILIES[0]]
-    choice: FamilyChoice | str
+    choice: FamilyChoice | Unanswered
     try:
         how = {name: value for name, value in options.items() if name != "units"} | {"cluster": "sample"}
         choice = choose_family(frame, families=tuple(fits), rng=rng, **how)
     except RiskError as error:
-        choice = str(error)
+        choice = Unanswered(str(error))
     by_aic = min(fits, key=lambda name: fits[name].aic)
-    best = chosen or (by_aic if isinstance(choice, str) else choice.family)
-    held_out = {} if isinstance(choice, str) else choice.log_likelihoods
+    best = chosen or (by_aic if isinstance(choice, Unanswered) else choice.family)
+    held_out = {} if isinstance(choice, Unanswered) else choice.log_likelihoods
     return tuple(_row(fits[name], name == best, held_out, until) for name in fits), choice
 
 

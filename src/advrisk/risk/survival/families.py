@@ -37,7 +37,6 @@ class Family(Protocol):
 
     name: FamilyName
     shape_sign: int  # the shape coefficients are shape_sign x log sigma, as lifelines has them
-    shape_name: str  # what exp(shape) is
     log_std: float  # the log of W's standard deviation
     centre: float  # W's mean
 
@@ -62,7 +61,6 @@ class Weibull:
 
     name: FamilyName = "weibull"
     shape_sign = -1
-    shape_name = "rho"
     log_std = math.log(math.pi / math.sqrt(6))
     centre = -float(np.euler_gamma)
 
@@ -103,7 +101,6 @@ class LogNormal:
 
     name: FamilyName = "lognormal"
     shape_sign = 1
-    shape_name = "sigma"
     log_std = 0.0
     centre = 0.0
 
@@ -141,7 +138,6 @@ class LogLogistic:
 
     name: FamilyName = "loglogistic"
     shape_sign = -1
-    shape_name = "b"
     log_std = math.log(math.pi / math.sqrt(3))
     centre = 0.0
 

@@ -19,7 +19,7 @@ from advrisk.study import ModelSpec, StudySpec
 _OURS, _HERE = "advrisk.", "__main__"
 
 
-class Trial:
+class TrialProcess:
     """The process in which models are loaded first; none where no model of the study runs code of the user.
 
     It starts at once, as it takes seconds to import torch. A pool of workers may take it over; as a context manager, it

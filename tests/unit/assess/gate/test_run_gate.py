@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from advrisk import Run
-from advrisk.assess.certificate.question import Certificate
+from advrisk.assess.certificate.question import Certificates
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.gate import GateResult
 from advrisk.assess.gate.estimates import number_estimate
@@ -323,7 +323,7 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
     clean = SimpleNamespace(value=0.1)
     lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")], caveats=(), clean_error=clean)
     told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists, notes=())
-    monkeypatch.setattr(Certificate, "assess", lambda self, context, given: told)
+    monkeypatch.setattr(Certificates, "assess", lambda self, context, given: told)
     loose, strict = (one(run.gate("certificate.m", strict_flags=given)) for given in (False, True))
     assert (loose.verdict, strict.verdict) == ("pass", "undecided")
     assert "some of its attacks are flagged zero-gradients on samples to calibrate" in loose.cautions
@@ -351,7 +351,7 @@ def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
         notes = ("Some attacks are flagged.",)
         found = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda name: model, calibration=calibration, notes=notes)
         found.bound = MethodType(CertificateAssessment.bound, found)
-        monkeypatch.setattr(Certificate, "assess", lambda self, context, given: found)
+        monkeypatch.setattr(Certificates, "assess", lambda self, context, given: found)
 
     told(a_list(0.1, 0.05), a_list(0.3, 0.08), caveats=("zeta was chosen later.", "A second one."))
     for text in ("certificate.m", "certified_broken.m <= 0.1", "certified_wrong.m at 0.1 <= 0.6"):

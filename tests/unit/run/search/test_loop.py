@@ -22,7 +22,7 @@ from advrisk.ledger.history import remove
 from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.risk.certificate import look_order
 from advrisk.run.progress import Progress
-from advrisk.run.search.loop import Tally, can_still_win
+from advrisk.run.search.loop import BrokenSamples, can_still_win
 from advrisk.study import study_from
 
 from .conftest import Hill, reach
@@ -234,7 +234,7 @@ def test_samples_that_end_with_an_error_are_left_out_of_the_rate_and_the_setting
 
 
 def test_what_is_known_of_a_sample_from_its_rows() -> None:
-    tally = Tally({"a": 0, "b": 0, "c": 0})
+    tally = BrokenSamples({"a": 0, "b": 0, "c": 0})
     rows = [("a", "success", 0), ("b", "success", 1), ("c", "timeout", None)]
     for criterion in ("label", "prediction"):
         told = [

@@ -9,10 +9,10 @@ import pytest
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.selection.answer import answer, leading
+from advrisk.assess.selection.headline import damage_headline, scenario_headline
 from advrisk.core.plain import plain_fields
 from advrisk.core.sections import Unanswered
-from advrisk.report.answer import answer, leading
-from advrisk.report.headline import damage_headline, scenario_headline
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
 from tests.damages import BETTER, OPEN, TRADE_OFF, assessed

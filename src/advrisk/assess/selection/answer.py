@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.findings import Findings
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import stated_results
-from advrisk.core.plain import InJson
-from advrisk.core.sections import Unanswered, result_of, why_not
-from advrisk.report.findings import Findings
-from advrisk.report.headline import (
+from advrisk.assess.selection.headline import (
     Gate,
     Requirements,
     by_damage,
@@ -24,11 +22,13 @@ from advrisk.report.headline import (
     scenario_headline,
     with_requirements,
 )
+from advrisk.core.plain import InJson
+from advrisk.core.sections import Unanswered, result_of, why_not
 from advrisk.risk.indicators.comparison import ScenarioResult
 
 
 @dataclass(frozen=True)
-class Answer:
+class RunAnswer:
     """What the evidence names; the first sentence says the same."""
 
     sentences: tuple[str, ...]
@@ -82,7 +82,7 @@ def answer(
     *,
     lost: str = "",
     unfinished: str = "",
-) -> Answer:
+) -> RunAnswer:
     """What was asked, in its order: the scenarios, then damage; requirements stand in the first sentence.
 
     `lost` says why stated scenarios have no result, `unfinished` how far a run is that is not done.
@@ -101,7 +101,7 @@ def answer(
     if unfinished:
         said.insert(0, unfinished_words(unfinished))
     required = requirements_of(named, models, gate)
-    return Answer(tuple(said), named, required, len(models), bool(unfinished), bool(lost))
+    return RunAnswer(tuple(said), named, required, len(models), bool(unfinished), bool(lost))
 
 
 def unfinished_words(so_far: str) -> str:
@@ -109,7 +109,7 @@ def unfinished_words(so_far: str) -> str:
     return f"Decide nothing yet: the run is not finished ({so_far} are done)."
 
 
-def leading(found: Findings) -> Answer:
+def leading(found: Findings) -> RunAnswer:
     """The answer of everything that was found."""
     asked = None if found.by_damage else found.answer("indicators", IndicatorAssessment)
     indicators = result_of(asked)
