@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.core.seeds import key, look_key
+from advrisk.core.seeds import calibration_key, key
 from advrisk.study import DataSpec
 
 SPLITS = ("train", "tune", "calibrate", "evaluate")
@@ -119,7 +119,7 @@ def cut_shards(
 
 def in_order_of_looks(shards: Sequence[Shard], hashes: Mapping[str, str]) -> list[Shard]:
     """Shards of samples to calibrate, the one that is looked at first before the others."""
-    return sorted(shards, key=lambda shard: min(look_key(hashes[name], name) for name in shard.samples))
+    return sorted(shards, key=lambda shard: min(calibration_key(hashes[name], name) for name in shard.samples))
 
 
 def _shard_id(samples: Sequence[str], hashes: Mapping[str, str]) -> str:

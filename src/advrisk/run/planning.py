@@ -10,7 +10,7 @@ from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, ModelError, RiskError
 from advrisk.core.extent import Extent
 from advrisk.core.names import one_or_many
-from advrisk.core.seeds import look_key
+from advrisk.core.seeds import calibration_key
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
 from advrisk.engine.norms import NORMS
@@ -60,7 +60,7 @@ def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
     )
     wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
     if "calibrate" in wanted:  # whatever order the data have: analyses follow one that nobody chose
-        wanted["calibrate"].sort(key=lambda name: look_key(hashes[name], name))
+        wanted["calibrate"].sort(key=lambda name: calibration_key(hashes[name], name))
     shards = {split: cut_shards(names, hashes, recorded, size=study.shard) for split, names in wanted.items()}
     return make_plan(
         outline,

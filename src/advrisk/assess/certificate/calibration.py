@@ -13,8 +13,8 @@ from typing import Any, Literal
 from advrisk.core.digest import digest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
-from advrisk.risk.certificate.betting import look_order
-from advrisk.risk.certificate.counts import as_even_as_can_be
+from advrisk.risk.certificate.betting import calibration_order
+from advrisk.risk.certificate.counts import probability_of_even_counts
 
 Population = Literal["as-sampled", "balanced"]
 
@@ -73,7 +73,7 @@ def read_calibration(ledger: Ledger, *, population: Population | None = None) ->
             f"calibrate are equally frequent ({_told(rows, 'class')}); say `population: as-sampled`"
         )
     return CalibrationSet(
-        samples=look_order({row["sample"]: row["hash"] or "" for row in rows}),
+        samples=calibration_order({row["sample"]: row["hash"] or "" for row in rows}),
         fingerprint=digest(sorted([row["sample"], row["hash"] or ""] for row in rows)),
         classes=dict(sorted(Counter(_label(row) for row in rows).items())),
         population=population or "as-sampled",
@@ -92,7 +92,8 @@ def _evened(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     for name in ("class", *_strata(rows)):
         counts = list(_counts(rows, name).values())
         named = name != "class" and max(counts) == 1
-        if len(counts) > 1 and not named and max(counts) - min(counts) <= 1 and as_even_as_can_be(counts) < _TOO_EVEN:
+        even = len(counts) > 1 and max(counts) - min(counts) <= 1
+        if even and not named and probability_of_even_counts(counts) < _TOO_EVEN:
             found.append(name)
     return tuple(found)
 

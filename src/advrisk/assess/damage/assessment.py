@@ -34,7 +34,7 @@ from advrisk.risk.damage import (
     mean_perturbation_size,
     minimal_perturbation_size,
 )
-from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
+from advrisk.risk.decision import Pair, ahead_of, decided_pairs, undecided_with
 from advrisk.risk.evasion import Evasion, Floats, ThresholdEvasion
 from advrisk.risk.mean_share import mean_difference, mean_share
 from advrisk.risk.monte_carlo import MonteCarloDamage
@@ -388,7 +388,7 @@ def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
         return f"undecided: {n_left_out} of {distances.n_samples} samples have no verdict"
     if lower := ahead_of(model, pairs):
         return f"more damage than {', '.join(lower)}"
-    undecided = alike(model, pairs)
+    undecided = undecided_with(model, pairs)
     return f"undecided against {', '.join(undecided)}" if undecided else LEAST
 
 

@@ -7,7 +7,7 @@ from advrisk.assess.damage.words import behind, bound_text, damage_name, share_n
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import listed
 from advrisk.core.numbers import percent_text
-from advrisk.risk.decision import Pair, alike
+from advrisk.risk.decision import Pair, undecided_with
 from advrisk.risk.evasion import ThresholdEvasion
 from advrisk.risk.paired_share import share_difference
 
@@ -67,7 +67,7 @@ def _undecided(found: DamageAssessment) -> str:
     if found.distances.too_few:
         return f"No model is named yet, {best.verdict}"
     open_ones = [pair for pair in found.pairs if pair.undecided and best.model in (pair.lower, pair.higher)]
-    names = [best.model, *alike(best.model, found.pairs)]
+    names = [best.model, *undecided_with(best.model, found.pairs)]
     if conflicts := list(dict.fromkeys(text for pair in open_ones for text in pair.conflicts)):
         return f"Undecided between {listed(names)}: {conflicts[0].rstrip('.')}"
     rows = [row for row in found.models if row.model in names][:_MODELS]

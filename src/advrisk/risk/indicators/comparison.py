@@ -15,7 +15,7 @@ from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row
 from advrisk.risk.absolute import shares_of_best
 from advrisk.risk.bounded_mean import widened
-from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs, index_of
+from advrisk.risk.decision import Pair, ahead_of, decided_pairs, index_of, undecided_with
 from advrisk.risk.indicators.bands import Contributions, SampleBand, bands
 from advrisk.risk.indicators.estimates import ONE, Combination, combination
 from advrisk.risk.indicators.matching import Node, arms_used
@@ -134,7 +134,7 @@ class BranchComparison:
             return "no other model to compare with"
         if lower := ahead_of(model, self.pairs):
             return f"more risk than {', '.join(lower)}"
-        undecided = alike(model, self.pairs)
+        undecided = undecided_with(model, self.pairs)
         return f"undecided against {', '.join(undecided)}" if undecided else LEAST
 
 

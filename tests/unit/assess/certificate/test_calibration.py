@@ -9,7 +9,7 @@ from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.calibration import read_calibration
 from advrisk.core.digest import digest
 from advrisk.core.errors import RiskError
-from advrisk.risk.certificate import look_order
+from advrisk.risk.certificate import calibration_order
 
 from .conftest import Make
 
@@ -103,6 +103,6 @@ def test_the_fingerprint_is_of_ids_and_contents_and_the_order_of_analyses_of_con
     shards = [{"label": place // 3, "shard": f"shard {place // 2}", "place": place % 2} for place in range(10)]
     ledger = made(resisted(10), samples=shards)
     one = read_calibration(ledger)
-    assert one.samples == look_order({f"s{place}": f"h{place}" for place in range(10)}), "also within a shard"
+    assert one.samples == calibration_order({f"s{place}": f"h{place}" for place in range(10)}), "also within a shard"
     assert one.fingerprint == digest(sorted([f"s{place}", f"h{place}"] for place in range(10)))
     assert one.classes == {0: 3, 1: 3, 2: 3, 3: 1}

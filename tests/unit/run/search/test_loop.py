@@ -20,7 +20,7 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, asked_question, frozen_lists
 from advrisk.ledger.history import remove
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.risk.certificate import look_order
+from advrisk.risk.certificate import calibration_order
 from advrisk.run.progress import Progress
 from advrisk.run.search.loop import BrokenSamples, can_still_win
 from advrisk.study import study_from
@@ -219,7 +219,7 @@ def test_samples_to_calibrate_are_run_in_the_order_of_looks_whatever_their_file_
     assert found == met(12) == met(7, seed=1), "nobody can choose a seed for the bets that it wins"
     assert len(found) == 30
     hashes = Ledger.open(hill.folder / "shards of 7, seed 0").query("SELECT sample, hash FROM samples").to_pylist()
-    assert tuple(found) == look_order({row["sample"]: row["hash"] for row in hashes if row["sample"] in found})
+    assert tuple(found) == calibration_order({row["sample"]: row["hash"] for row in hashes if row["sample"] in found})
     assert found != sorted(found)
 
 
