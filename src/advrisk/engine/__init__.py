@@ -1,6 +1,6 @@
-"""Probe, Space, objectives and norms: how points are proposed, asked and remembered.
+"""Probe, Space, objectives and norms: how attacks propose points and the probe queries and remembers them.
 
-torch lives from here up, and only here, in `parts` and in `run`.
+Only this package, `parts` and `run` import torch.
 """
 
 from advrisk.engine.goal import Goal

@@ -1,4 +1,4 @@
-"""The time at which a device has done what it was asked to do."""
+"""Wall-clock time after a device has finished its queued work."""
 
 import time
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def now(of: Tensor) -> float:
-    """Seconds of a clock that only goes forward, once the tensor's device is done."""
+    """Seconds on a monotonic clock, read once the tensor's device is idle."""
     if of.device.type != "cpu":
         torch.accelerator.synchronize(of.device)
     return time.perf_counter()

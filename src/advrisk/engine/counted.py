@@ -1,4 +1,4 @@
-"""A probe's model as other libraries want it: a torch module that counts what it is asked."""
+"""A probe's model as a torch module for other libraries, which counts passes."""
 
 import time
 from dataclasses import replace
@@ -14,11 +14,11 @@ from advrisk.engine.probe import OutOfTimeError, Probe
 
 
 class Counted(nn.Module):
-    """Takes inputs in units of the space's scale, so that lengths there are the arm's, and answers with scores.
+    """Maps inputs in units of the space's scale, so that lengths equal the arm's, to scores.
 
-    A model that gives labels only answers with one where its class is and zero elsewhere. The model is asked about
-    inputs that could exist: a point is moved into the bounds and whole numbers are rounded, which its slope ignores.
-    What may not change is held as it is in `clean`: one sample, as the module does not know whose point it sees.
+    A label-only model returns one-hot classes. The model sees only inputs that could exist: a point is moved into the
+    bounds and whole numbers are rounded; gradients ignore both. Immutable features keep their values from `clean`: one
+    sample, as the module cannot know which sample a point belongs to.
     """
 
     def __init__(self, probe: Probe) -> None:
@@ -27,7 +27,7 @@ class Counted(nn.Module):
         self._space, self._deadline = probe.space, probe.task.deadline
         self._movable = replace(probe.space, immutable=None)
         self.clean = probe.x0
-        # Whose point it sees is not known, so all take their random numbers from one stream.
+        # The module cannot know which sample a point belongs to, so all samples share one random stream.
         every = torch.arange(len(probe.x0))
         self._chance = None if probe.chance is None else Noise([probe.chance.seed(every)], device=probe.x0.device)
         self.eval()
@@ -38,11 +38,11 @@ class Counted(nn.Module):
         return self._space.in_units(self._space.low), self._space.in_units(self._space.high)
 
     def units(self, x: Tensor) -> Tensor:
-        """Inputs as the other library sees them."""
+        """Inputs in units of the scale, as the other library sees them."""
         return self._space.in_units(x)
 
     def inputs(self, units: Tensor) -> Tensor:
-        """The inputs that are asked about for these; the slope goes straight through."""
+        """The inputs that the model sees for these points; gradients pass straight through."""
         x = units.float() * self._space.scale
         if self._space.immutable is not None:
             x = torch.where(self._space.immutable, self.clean, x)
@@ -50,7 +50,7 @@ class Counted(nn.Module):
         return self._movable.project(flat, flat.round()) + (x - flat)
 
     def forward(self, units: Tensor) -> Tensor:
-        """Scores of these points, each counted; so is each slope that is asked of them."""
+        """Scores of these points; counts each forward and backward pass."""
         if time.monotonic() > self._deadline:
             raise OutOfTimeError
         if units.requires_grad and torch.is_grad_enabled() and not gives(self.model.capability, "gradients"):

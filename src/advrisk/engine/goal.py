@@ -1,4 +1,4 @@
-"""What an attack is to achieve for each sample: to lose a class, or to become another."""
+"""The goal of an attack for each sample: to lose a class, or to become another."""
 
 from dataclasses import dataclass, replace
 
@@ -9,8 +9,8 @@ from torch import Tensor
 class Goal:
     """One entry per row.
 
-    `reference` is the class a sample must lose: its label, or the model's own clean prediction.
-    `target`, where there is one, is the class it must become. `clean` holds the scores of the clean
+    `reference` is the class that a sample must lose: its label, or the model's own clean prediction.
+    `target`, if any, is the class that it must become. `clean` holds the scores of the clean
     input, for objectives that measure from there.
     """
 

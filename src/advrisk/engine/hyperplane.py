@@ -2,10 +2,9 @@
 
     minimise ‖δ‖   subject to   w·δ = gap,   low ≤ δ ≤ high
 
-with low ≤ 0 ≤ high. Each feature moves to the side that helps, and only the bound on that side can hold it back. What
-is left is one number per row (the size, the multiplier, or how many features are moved), of which the progress
-Σ |w| |δ| is an increasing, concave, piecewise linear function. Where even the whole box does not reach, δ goes as far
-as it can.
+with low ≤ 0 ≤ high. Each feature moves to the side that helps, and only the bound on that side limits it. One number
+per row remains (the size, the multiplier, or the number of moved features); the progress Σ |w| |δ| is an increasing,
+concave, piecewise linear function of it. Where even the whole box does not reach, δ goes as far as it can.
 """
 
 import torch
@@ -42,8 +41,8 @@ def dual_length(w: Tensor, norm: Norm) -> Tensor:
 def _grow_until(size: Tensor, rate: Tensor, room: Tensor, gap: Tensor) -> Tensor:
     """min(t·rate, room) with the one t at which Σ size·min(t·rate, room) is the gap.
 
-    Newton's steps from t = 0: along a concave function they never pass the answer, and they end when no further
-    feature meets its bound. One piece of memory holds what each feature adds: new ones would take as long as the work.
+    Newton's steps from t = 0: on a concave function they never overshoot, and they end when no further feature meets
+    its bound. One buffer is reused: allocating new ones would take as long as the arithmetic.
     """
     t = torch.zeros_like(gap)
     speeds, each = size * rate, torch.empty_like(room)

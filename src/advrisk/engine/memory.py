@@ -9,11 +9,11 @@ from advrisk.engine.rows import one_of_each
 
 
 @dataclass
-class Asked:
-    """What each row had spent before its latest query: forward and backward passes.
+class SpentBefore:
+    """Forward and backward passes that each row had spent before its latest query.
 
-    Some queries follow each other without a gradient between them: `n_backward_earlier` is of the latest query with
-    fewer backward passes.
+    Queries may follow each other without a gradient between them: `n_backward_earlier` is the count before the latest
+    query with fewer backward passes.
     """
 
     n_forward: Tensor
@@ -21,7 +21,7 @@ class Asked:
     n_backward_earlier: Tensor
 
     def note(self, rows: Tensor, n_forward: Tensor, n_backward: Tensor) -> None:
-        """Rows that are asked about several times at once have the same numbers."""
+        """Set the counts of these rows; a row that is repeated has the same counts each time."""
         had = self.n_backward.index_select(0, rows)
         earlier = torch.where(n_backward > had, had, self.n_backward_earlier.index_select(0, rows))
         self.n_forward.index_copy_(0, rows, n_forward)
@@ -31,14 +31,14 @@ class Asked:
 
 @dataclass
 class Memory:
-    """One entry per row of the shard. `n_forward_first` is -1 where no success was seen.
+    """One entry per row of the shard. `n_forward_first` is -1 without a success.
 
-    `n_confirm` of the forward passes only confirmed what had been seen. They are spent, but the attack did not wait for
-    them: neither first successes nor seconds count them. A first success came after `n_forward_before` of the others,
-    those up to the query before the one that proposed it.
+    `n_confirm` of the forward passes only confirmed a success. They are spent, but the attack did not wait for them:
+    neither first successes nor seconds count them. A first success came after `n_forward_before` of the others, those
+    up to the query before the one that proposed it.
 
     `keep_best`: of two points, the successful one is kept, then the one of larger `merit`; a later point wins ties.
-    `ascending` says that each sample proposed one point, in the order of the shard: the usual case.
+    `ascending` means that each sample proposed one point, in the order of the shard: the usual case.
     """
 
     kept: Tensor
@@ -51,11 +51,11 @@ class Memory:
     n_backward_first: Tensor
     n_forward_before: Tensor
     n_backward_before: Tensor
-    asked: "Asked"
+    before_query: SpentBefore
     first_s: Tensor
     spent_s: Tensor
     no_start: Tensor
-    offered: Tensor  # the point was kept unasked
+    offered: Tensor  # the point was kept without a query
     n_rejected: Tensor  # queries that the model refused to answer
     failed: dict[int, str] = field(default_factory=dict)  # row -> what went wrong
 
@@ -77,7 +77,7 @@ class Memory:
             n_backward_first=column(-1, torch.int64),
             n_forward_before=column(-1, torch.int64),
             n_backward_before=column(-1, torch.int64),
-            asked=Asked(*(column(0, torch.int64) for _ in range(3))),
+            before_query=SpentBefore(*(column(0, torch.int64) for _ in range(3))),
             first_s=column(torch.nan, torch.float32),
             spent_s=column(0, torch.float32),
             no_start=column(False, torch.bool),
@@ -93,8 +93,8 @@ class Memory:
             self.spent_s.index_add_(0, rows, share)
 
     def begin_query(self, rows: Tensor) -> None:
-        """These rows are about to be asked about; remember what had been spent."""
-        self.asked.note(rows, self._proposed(rows), self.n_backward.index_select(0, rows))
+        """Record what these rows have spent before their next query."""
+        self.before_query.note(rows, self._proposed(rows), self.n_backward.index_select(0, rows))
 
     def confirm(self, rows: Tensor) -> None:
         """Count a forward pass that only confirms."""
@@ -106,21 +106,18 @@ class Memory:
         return self.n_forward.index_select(0, rows) - self.n_confirm.index_select(0, rows)
 
     def note_first(self, rows: Tensor) -> None:
-        """These rows succeeded; remember what had been spent if it is their first time."""
+        """Record what these rows have spent if this success is their first."""
         new = rows[self.n_forward_first[rows] < 0]
         if not len(new):
             return
         self.n_forward_first[new] = self._proposed(new)
         self.n_backward_first[new] = self.n_backward[new]
-        self.n_forward_before[new] = self.asked.n_forward[new]
-        self.n_backward_before[new] = self.asked.n_backward_earlier[new]
+        self.n_forward_before[new] = self.before_query.n_forward[new]
+        self.n_backward_before[new] = self.before_query.n_backward_earlier[new]
         self.first_s[new] = self.spent_s[new]
 
     def share(self, n_forward: int, n_backward: int) -> None:
-        """Passes that belong to all rows together: each row gets its part of these and of its own, rounded up.
-
-        When a row first succeeded is not known then.
-        """
+        """Spread these passes and those counted so far equally over all rows, rounded up; first successes are unset."""
         for counter, more in ((self.n_forward, n_forward), (self.n_backward, n_backward)):
             counter.fill_(-(-(int(counter.sum()) + more) // len(counter)))
         self.n_confirm.fill_(-(-int(self.n_confirm.sum()) // len(self.n_confirm)))

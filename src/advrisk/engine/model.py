@@ -1,4 +1,4 @@
-"""What an attack is up against: a model as the engine sees it."""
+"""The model that an attack queries, as the engine sees it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from advrisk.engine.noise import Draw
 
 
 class Reply(NamedTuple):
-    """What a model said of each row, and whether it refused to say it; None where it never refuses."""
+    """A model's answer to each row, and whether it refused; None for a model that never refuses."""
 
     answer: Tensor
     rejected: Tensor | None = None
@@ -21,25 +21,25 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """A loaded model and what it states about itself.
+    """A loaded model and its properties.
 
     `answer` takes inputs within `bounds` (normalisation happens inside) and returns logits
     (capability `gradients`: differentiable in the input), log-probabilities (`scores`) or class
-    numbers (`labels`). Inputs are float32; what a model answers in half precision is made float32 as it comes in.
+    numbers (`labels`). Inputs are float32; answers in half precision become float32.
 
-    `owner` is the model as its owner gave it, where `answer` is a quicker version that differs by rounding: it has the
-    last word (`ask_owner`).
+    `owner` is the original model, where `answer` is an optimised copy that differs by rounding: the original decides
+    (`ask_owner`).
 
     `min_rows`: a pass with fewer rows is padded up to this many. torch's CPU kernels change their
     order of summation below about 16 rows; above, a row's result does not depend on how many others
-    share its batch (measured, and tested by the conformance kit). Models that charge per query say 1.
+    share its batch (measured, and tested by the conformance kit). Models that charge per query use 1.
 
-    `random`: it may answer the same input differently the next time. Where that is our own doing, `keyed` gives the
-    same model with its random numbers taken from the streams of the rows that it will be asked about (`drawn`);
-    `unkeyed` says that something in it draws from torch's generator all the same.
+    `random`: it may answer the same input differently the next time. Where advrisk draws the random numbers, `keyed`
+    gives the same model with numbers from the streams of the rows that it will see (`drawn`); `unkeyed`: some part of
+    it still draws from torch's generator.
 
-    `rejects`: it may refuse to answer. `answer` then has one column more, which is 1 where it does and 0 elsewhere;
-    `reply` tells both, `ask` what it would have said.
+    `rejects`: it may refuse to answer. `answer` then has one more column, 1 where it refuses and 0 elsewhere; `reply`
+    returns both, `ask` the answer without refusals.
 
     `batch_dependent`: its answer to an input depends on the others in the batch.
     """
@@ -59,8 +59,8 @@ class Model:
     train_process_s: float | None = None
     train_samples: int | None = None
     train_cost: float | None = None
-    test_accuracy: float | None = None  # what its training noted on test samples
-    precision: str | None = None  # what it computes in; None where that is unknown
+    test_accuracy: float | None = None  # recorded by its training
+    precision: str | None = None  # of its computation; None if unknown
     source_digest: str | None = None  # of the Python files that make it; not part of `digest`
     keyed: "Callable[[Draw], Model] | None" = None
     unkeyed: bool = False
@@ -69,45 +69,45 @@ class Model:
 
     @property
     def original(self) -> "Model":
-        """The same model without the quicker version of it."""
+        """The same model without its optimised copy."""
         return self if self.owner is None else replace(self, answer=self.owner, owner=None)
 
     def drawn(self, draw: Draw | None) -> "Model":
-        """The same model for one pass, with these streams for its random numbers; itself if it has no use for them."""
+        """The model for one pass with these random streams; itself if it needs none."""
         return self if self.keyed is None or draw is None else self.keyed(draw)
 
     def ask(self, x: Tensor) -> Tensor:
         """Answers for a batch, padded if it is small, and checked for shape."""
-        return self._told(self._asked(self.answer, x)).answer
+        return self._as_reply(self._query(self.answer, x)).answer
 
     def reply(self, x: Tensor) -> Reply:
-        """The same, and which rows it refuses to answer."""
-        return self._told(self._asked(self.answer, x))
+        """Answers for a batch, and which rows the model refuses."""
+        return self._as_reply(self._query(self.answer, x))
 
     def ask_owner(self, x: Tensor) -> Tensor:
-        """The same from the model as it was given: what is recorded and judged."""
+        """Answers of the original model: these are recorded and judged."""
         return self.reply_owner(x).answer
 
     def reply_owner(self, x: Tensor) -> Reply:
-        """What the model as it was given says, and which rows it refuses to answer."""
+        """Answers of the original model, and which rows it refuses."""
         with torch.no_grad():
-            return self._told(self._asked(self.owner or self.answer, x))
+            return self._as_reply(self._query(self.owner or self.answer, x))
 
-    def _told(self, answer: Tensor) -> Reply:
+    def _as_reply(self, answer: Tensor) -> Reply:
         return Reply(answer[:, :-1], answer[:, -1] > 0) if self.rejects else Reply(answer)
 
-    def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        # A copy, as it may work in place; and in one layout, as kernels for another one round in another way.
+    def _query(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        # A copy, as the model may work in place; in one layout, as kernels for another layout round differently.
         whole = padded(x, self.min_rows).clone(memory_format=torch.contiguous_format)
         answer = answering(whole)
         expected = (len(whole),) if self.capability == "labels" else (len(whole), self.n_classes + self.rejects)
         if tuple(answer.shape) != expected:
-            raise ModelError(f"{self.name} answered with shape {tuple(answer.shape)}, {expected} was expected")
+            raise ModelError(f"{self.name} answered with shape {tuple(answer.shape)}; expected {expected}")
         return wide(answer[: len(x)])
 
 
 def wide(values: Tensor) -> Tensor:
-    """The same numbers in a type that every later step can compute with: half precision as float32, classes as int64.
+    """The same numbers in a type for every later step: half precision as float32, classes as int64.
 
     Gradients flow back through it. float32 and float64 stay as they are.
     """
@@ -117,7 +117,7 @@ def wide(values: Tensor) -> Tensor:
 
 
 def padded(x: Tensor, min_rows: int) -> Tensor:
-    """A batch with at least so many rows, the first one repeated at its end."""
+    """A batch of at least `min_rows` rows, filled up with copies of the first."""
     missing = min_rows - len(x)
     return torch.cat([x, x[:1].expand(missing, *x.shape[1:])]) if missing > 0 else x
 

@@ -1,4 +1,4 @@
-"""Random numbers of which each row depends on its own key alone.
+"""Random numbers for rows; those of a row depend on its own key alone.
 
 A row's stream does not change with its batch mates, with the order of the samples, or with which
 other rows are still being attacked: counters are kept per row. The generator is SplitMix64
@@ -32,11 +32,11 @@ class Noise:
         self._device = device
 
     def uniform(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Uniform on [0, 1): `shape` numbers for each row; one that is named twice gets others each time."""
+        """Uniform on [0, 1): `shape` numbers per row; a repeated row gets new numbers each time."""
         return self._tensor(self._unit(rows, math.prod(shape)), shape)
 
     def normal(self, rows: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal (Box–Muller): `shape` numbers for each row; one that is named twice gets others each time."""
+        """Standard normal (Box–Muller): `shape` numbers per row; a repeated row gets new numbers each time."""
         count = math.prod(shape)
         unit = self._unit(rows, 2 * count)
         radius = np.sqrt(-2 * np.log1p(-unit[:, :count]))
@@ -53,7 +53,7 @@ class Noise:
         return torch.from_numpy(heads.astype(np.float32)).sub_(4).view(-1, *shape).to(self._device)
 
     def seed(self, rows: Tensor) -> int:
-        """One number that depends on the keys of all these rows: for generators that do not know rows."""
+        """One number that depends on the keys of all these rows: for generators without rows."""
         return key(*map(int, self._keys[rows.cpu().numpy()]))
 
     def _unit(self, rows: Tensor, count: int) -> npt.NDArray[np.float64]:
@@ -80,14 +80,14 @@ class Noise:
 
 @dataclass(frozen=True)
 class Draw:
-    """The random numbers of one batch: each row takes them from the stream of the sample that it belongs to."""
+    """The random numbers of one batch: each row takes them from the stream of its sample."""
 
     noise: Noise
     rows: Tensor
 
     @classmethod
     def by_content(cls, x: Tensor) -> "Draw":
-        """For inputs of which nobody knows whose they are: the same input gets the same numbers, whenever it comes."""
+        """A draw for inputs that belong to no sample: equal inputs get equal numbers."""
         plain = x.detach().cpu().numpy()
         keys = [key("content", digest_array(row)) for row in plain]
         return cls(Noise(keys, device=x.device), torch.arange(len(keys)))

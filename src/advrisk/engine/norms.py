@@ -1,7 +1,7 @@
 """Lengths, steepest directions, random points and projections for l0, l1, l2 and linf.
 
-Everything works on rows: the first dimension counts samples, the rest are features. Nothing here
-knows models or bounds other than those it is given.
+Everything works on rows: the first dimension counts samples, the others are features. Nothing here
+knows models.
 """
 
 import torch
@@ -48,7 +48,7 @@ def steepest(gradient: Tensor, norm: Norm, *, share: float = 0.02) -> Tensor:
 
 
 def equal_moves(flat: Tensor, smallest_chosen: Tensor) -> Tensor:
-    """Equal moves, of length one in l1 together, of a row's features whose slope is at least the given one."""
+    """Equal moves, of length one in l1 together, of a row's features whose slope is at least `smallest_chosen`."""
     direction = torch.where(flat.abs() >= smallest_chosen, flat.sign(), 0.0)
     return direction / direction.abs().sum(1, keepdim=True).clamp_min(1.0)
 
@@ -75,7 +75,7 @@ def _laplace(uniform: Tensor) -> Tensor:
 
 
 def project_ball_and_box(delta: Tensor, low: Tensor, high: Tensor, norm: Norm, eps: float | Tensor) -> Tensor:
-    """The nearest point (in l2) of the eps-ball intersected with the box low <= delta <= high, which holds 0.
+    """The nearest point (in l2) of the eps-ball intersected with the box low <= delta <= high, which contains 0.
 
     `eps` is one number for all rows, or one for each.
     """
@@ -100,7 +100,7 @@ def _shrink_l2(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
     """min(t·size, cap) with the one t at which its length is eps.
 
     With the capped features fixed, t follows in closed form. From the plain scaling eps/‖size‖ the
-    steps climb, never pass the answer, and end when the set of capped features stands still.
+    steps climb, never overshoot, and end when the set of capped features no longer changes.
     """
     t = eps / size.norm(dim=1, keepdim=True)
     squares, caps, each = size.square(), cap.square(), torch.empty_like(size)  # written again and again: see hyperplane
@@ -112,7 +112,7 @@ def _shrink_l2(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
         climbing = climbed > t * (1 + 1e-6)
         if not bool(climbing.any()):
             break
-        t = torch.where(climbing, climbed, t)  # a row at its answer stands still, whatever its batch mates need
+        t = torch.where(climbing, climbed, t)  # a finished row no longer moves, whatever its batch mates need
     return torch.minimum(t * size, cap)
 
 
@@ -135,7 +135,7 @@ def _shrink_l1(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
         slope = ((moved > 0) & (moved < cap)).sum(1, keepdim=True)
         step = m + excess / slope  # infinite on a plateau, where the bracket is halved instead
         better = torch.where((step > below) & (step < above), step, (below + above) / 2)
-        m = torch.where(unsettled, better, m)  # a row at its answer stands still, whatever its batch mates need
+        m = torch.where(unsettled, better, m)  # a finished row no longer moves, whatever its batch mates need
     shrunk = torch.minimum((size - m).clamp_min(0), cap)
     return torch.where(eps > 0, shrunk, 0.0).to(dtype)
 
@@ -143,6 +143,6 @@ def _shrink_l1(size: Tensor, cap: Tensor, eps: Tensor) -> Tensor:
 def _most_useful_entries(delta: Tensor, boxed: Tensor, count: Tensor) -> Tensor:
     """The `count` entries of `boxed` that bring 0 nearest to delta: they save δ² − (δ − b)² = b(2δ − b)."""
     order = (boxed * (2 * delta - boxed)).argsort(dim=1, descending=True, stable=True)
-    place = torch.arange(delta.shape[1], device=delta.device)
-    kept = boxed.gather(1, order).masked_fill(place >= count, 0.0)
+    rank = torch.arange(delta.shape[1], device=delta.device)
+    kept = boxed.gather(1, order).masked_fill(rank >= count, 0.0)
     return torch.zeros_like(boxed).scatter(1, order, kept)

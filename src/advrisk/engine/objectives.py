@@ -1,7 +1,7 @@
-"""What an attack climbs: one number per row, larger is worse for the model.
+"""Objectives that attacks maximise: one number per row, larger is worse for the model.
 
-Every objective is a function of the scores and the goal. They are written so that their slopes stay exact where a model
-is very sure and probabilities round to 0 and 1: in the leads of the other classes over one class, or in square roots of
+Every objective is a function of the scores and the goal. Their formulas keep slopes exact where a model is very
+confident and probabilities round to 0 and 1: they use leads of the other classes over one class, or square roots of
 probabilities.
 """
 
@@ -15,7 +15,7 @@ from advrisk.engine.goal import Goal
 
 objectives: Registry[ObjectiveTraits] = Registry("objectives")
 
-NEUTRAL = "margin"  # for attacks that climb no objective of their own: how near a point is to success
+NEUTRAL = "margin"  # for attacks without an objective of their own: how near a point is to success
 _TINY = 1e-12
 
 
@@ -23,7 +23,7 @@ _TINY = 1e-12
 def adversarial_cross_entropy(scores: Tensor, goal: Goal) -> Tensor:
     """Cross-entropy of the reference class, −log q_y; with a target t, log q_t.
 
-    `scores` are logits or log-probabilities, for both of which log-softmax is right.
+    `scores` are logits or log-probabilities: log-softmax is correct for both.
     """
     if goal.target is not None:
         return -_surprise(scores, goal.target)
@@ -39,11 +39,11 @@ def kullback_leibler(scores: Tensor, goal: Goal) -> Tensor:
     Its slope vanishes at the clean input, so an attack needs a random start.
     """
     clean = _clean(goal).to(scores.dtype)
-    sure = clean.argmax(1)
+    predicted = clean.argmax(1)
     q = clean.softmax(1)
     constant = (q * clean.log_softmax(1)).sum(1)
-    others = q.scatter(1, sure[:, None], 0.0)  # the sure class leads itself by 0; its slope would be 1 − 1
-    return _surprise(scores, sure) - (others * _leads(scores, sure)).sum(1) + constant
+    others = q.scatter(1, predicted[:, None], 0.0)  # the predicted class leads itself by 0; its slope would be 1 − 1
+    return _surprise(scores, predicted) - (others * _leads(scores, predicted)).sum(1) + constant
 
 
 @objectives.register(
@@ -52,8 +52,8 @@ def kullback_leibler(scores: Tensor, goal: Goal) -> Tensor:
 def fisher_rao(scores: Tensor, goal: Goal) -> Tensor:
     """Fisher–Rao distance from the clean prediction q: 2 arccos(Σ √(q q')) = 4 arcsin(½ ‖√q − √q'‖).
 
-    The second form has no infinite slope but at the clean input itself, where the slope is set to zero: an attack needs
-    a random start.
+    The second form has an infinite slope only at the clean input, where the slope is set to zero: an attack needs a
+    random start.
     """
     apart = ((scores.log_softmax(1) / 2).exp() - (_clean(goal).to(scores.dtype).log_softmax(1) / 2).exp()).square()
     half = apart.sum(1) / 4
@@ -62,7 +62,7 @@ def fisher_rao(scores: Tensor, goal: Goal) -> Tensor:
 
 
 @objectives.register(
-    "gini", traits=ObjectiveTraits("you follow MEAD: it makes the model unsure, whatever it then says")
+    "gini", traits=ObjectiveTraits("you follow MEAD: it makes the model unsure, whatever it then predicts")
 )
 def gini_impurity(scores: Tensor, goal: Goal) -> Tensor:  # noqa: ARG001  (it needs no goal)
     """Gini impurity of the prediction, 1 − √(Σ q'²)."""
@@ -89,7 +89,7 @@ def difference_of_logits_ratio(scores: Tensor, goal: Goal) -> Tensor:
     """Difference of logits ratio (Croce & Hein 2020, arXiv:2003.01690), with z sorted downwards:
 
     −(z_y − max of the others) / (z_1 − z_3); with a target t, −(z_y − z_t) / (z_1 − (z_3 + z_4) / 2).
-    The same whatever number the logits are multiplied with.
+    Scaling the logits does not change it.
     """
     top = scores.topk(min(4, scores.shape[1]), dim=1).values
     if goal.target is None:
@@ -99,7 +99,7 @@ def difference_of_logits_ratio(scores: Tensor, goal: Goal) -> Tensor:
 
 
 def value(name: str, scores: Tensor, goal: Goal) -> Tensor:
-    """The objective of that name, for each row.
+    """The value of the named objective, for each row.
 
     On the CPU in float64: torch's exp and log differ in the last bit between the body and the tail of a vector, so in
     float32 a row's slope would depend on its place in the batch.
@@ -114,7 +114,7 @@ def _leads(scores: Tensor, over: Tensor) -> Tensor:
 
 
 def _best_lead(scores: Tensor, over: Tensor) -> Tensor:
-    """The largest lead of another class over the given one."""
+    """The largest lead of another class over `over`."""
     own = over[:, None]
     return scores.scatter(1, own, -torch.inf).amax(1) - scores.gather(1, own).squeeze(1)
 
@@ -131,5 +131,5 @@ def _surprise(scores: Tensor, over: Tensor) -> Tensor:
 
 def _clean(goal: Goal) -> Tensor:
     if goal.clean is None:
-        raise ValueError("this objective measures from the clean prediction, and the goal holds none")
+        raise ValueError("this objective measures from the clean prediction, and the goal has none")
     return goal.clean

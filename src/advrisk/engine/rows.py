@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def occurrence(rows: Tensor) -> Tensor:
-    """For each entry, how many equal entries stand before it."""
+    """For each entry, the number of equal entries before it."""
     result = torch.zeros_like(rows)
     if ascending(rows):
         return result
@@ -17,9 +17,9 @@ def occurrence(rows: Tensor) -> Tensor:
 
 
 def one_of_each(rows: Tensor, *merits: Tensor) -> Tensor:
-    """Of several points of one sample, the place of the one with the largest merits (the last rules), or the latest."""
+    """For each sample, the index of its point with the largest merits (the last one first), or of its latest point."""
     order = torch.arange(len(rows), device=rows.device)
-    for column in (*merits, rows):  # stable sorts: later keys rule, later points win ties
+    for column in (*merits, rows):  # stable sorts: later keys take precedence, later points win ties
         order = order[column[order].argsort(stable=True)]
     last = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
     last[:-1] = rows[order][1:] != rows[order][:-1]
@@ -27,5 +27,5 @@ def one_of_each(rows: Tensor, *merits: Tensor) -> Tensor:
 
 
 def ascending(rows: Tensor) -> bool:
-    """Whether each row stands there once, in the order of the shard: the usual case."""
+    """Whether each row occurs once, in the order of the shard: the usual case."""
     return len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())

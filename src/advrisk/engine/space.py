@@ -1,4 +1,4 @@
-"""What inputs may be. Attacks move only through `Space.project`; `Space.valid` is part of success.
+"""The set of valid inputs. Attacks move only through `Space.project`; `Space.valid` is part of success.
 
 Distances are measured in units of `scale`; a category that changed counts one. Images are the
 easy case: one pair of bounds, scale one, nothing immutable, integer or categorical.
@@ -15,7 +15,7 @@ from advrisk.engine.hyperplane import dual_length, step_to_hyperplane
 from advrisk.engine.norms import length, project_ball_and_box, steepest
 from advrisk.study import Norm
 
-_ROUNDING = 2.0**-23  # twice what storing a number in float32 can change of it
+_ROUNDING = 2.0**-23  # twice the relative error of storing a number in float32
 _ALMOST_ONE = 1 + 1e-5
 
 
@@ -64,7 +64,7 @@ class Space:
         """The nearest allowed point: within the bounds and, if given, within eps of x0 (one number, or one per row).
 
         Integers are rounded towards x0, so they never leave the ball again. A category takes the
-        nearest code; if the row then lies beyond eps, its categories are put back. `room` is that of x0, if known.
+        nearest code; if the row then lies beyond eps, its categories are reset. `room` saves computing that of x0.
         """
         wanted = x
         if norm == "linf" and eps is not None and (box := self.linf_box(x0, eps)) is not None:
@@ -77,7 +77,7 @@ class Space:
         return self._constrain(x, wanted, x0, norm, eps)
 
     def room(self, x0: Tensor) -> tuple[Tensor, Tensor]:
-        """How far each feature of x0 can move down and up, in units of its scale."""
+        """The distance that each feature of x0 can move down and up, in units of its scale."""
         return self.in_units(self.low - x0), self.in_units(self.high - x0)
 
     def linf_box(self, x0: Tensor, eps: float | Tensor) -> tuple[Tensor, Tensor] | None:
@@ -86,7 +86,7 @@ class Space:
 
     def climb(self, x: Tensor, slope: Tensor, norm: Norm, step: float) -> Tensor:
         """x moved by a step of that length along the direction in which the slope climbs fastest."""
-        if norm == "l1":  # only few features move: not those that stand at a bound
+        if norm == "l1":  # only few features move: not those at a bound
             slope = slope.masked_fill(torch.where(slope > 0, x >= self.high, x <= self.low), 0.0)
         if self._unit_scale:
             return steepest(slope, norm).mul_(step).add_(x)
@@ -99,7 +99,7 @@ class Space:
     def step_to(
         self, x: Tensor, slope: Tensor, gap: Tensor, norm: Norm, *, within: tuple[Tensor, Tensor] | None = None
     ) -> Tensor:
-        """The shortest step from x after which slope · step = gap, or as near to it as the bounds allow.
+        """The shortest step from x with slope · step = gap, or as near to it as the bounds allow.
 
         `within` gives tighter bounds, such as those of `linf_bounds`.
         """
@@ -114,7 +114,7 @@ class Space:
         return torch.maximum(x0 - reach, self.low), torch.minimum(x0 + reach, self.high)
 
     def steepness(self, slope: Tensor, norm: Norm) -> Tensor:
-        """How much each row can gain by a step of length one, bounds left aside."""
+        """The gain of each row by a step of length one, without bounds."""
         return dual_length(self._numeric(self._scaled(slope)), norm)
 
     def valid(self, x: Tensor, x0: Tensor) -> Tensor:
@@ -130,11 +130,11 @@ class Space:
         return ok.flatten(1).all(1)
 
     def holds(self, x: Tensor) -> bool:
-        """Whether all these points are allowed, whatever they came from: the usual case in one look."""
+        """Whether the bounds alone prove all these points valid: one quick check for the usual case."""
         return self._free and x.numel() > 0 and self._between(*torch.aminmax(x))
 
     def violation(self, x: Tensor, x0: Tensor) -> str:
-        """What is wrong with one (invalid) row, for a message."""
+        """The reason why one row is invalid, for a message."""
         if not torch.isfinite(x).all():
             return "a feature is not finite"
         beyond = torch.maximum(x - self.high, self.low - x).flatten()
@@ -163,7 +163,7 @@ class Space:
 
     @cached_property
     def _bounds(self) -> tuple[Tensor, Tensor] | tuple[float, float]:
-        """As numbers where there is one pair: torch is much quicker with them."""
+        """Numbers where there is one pair, as torch is much faster with them; else tensors."""
         one = self.low.numel() == self.high.numel() == 1
         return (float(self.low), float(self.high)) if one else (self.low, self.high)
 
@@ -182,8 +182,8 @@ class Space:
 
     def _numeric(self, delta: Tensor) -> Tensor:
         """The moves that share the eps-ball: not those of immutable features, nor of categories."""
-        for elsewhere in (self.immutable, self.category):
-            delta = delta if elsewhere is None else delta.masked_fill(elsewhere, 0.0)
+        for fixed in (self.immutable, self.category):
+            delta = delta if fixed is None else delta.masked_fill(fixed, 0.0)
         return delta
 
     def _constrain(
@@ -203,15 +203,15 @@ class Space:
 
 
 def within_rounding(eps: float, space: Space, norm: Norm, shape: tuple[int, ...]) -> float:
-    """The largest distance that is eps but for rounding in float32."""
+    """The largest distance that equals eps up to rounding in float32."""
     return eps * _ALMOST_ONE + stored_length(space, norm, shape)
 
 
 def stored_length(space: Space, norm: Norm, shape: tuple[int, ...]) -> float:
-    """How much longer a difference can become by storing an input in float32.
+    """The most that storing an input in float32 can add to a distance.
 
-    Each feature moves by up to half a unit in its last place; what this adds up to depends on the norm, on the size of
-    the features and on how many there are.
+    Each feature moves by up to half a unit in its last place; the sum depends on the norm, on the size of the features
+    and on their number.
     """
     unit = torch.maximum(space.low.abs(), space.high.abs()).double() / space.scale * _ROUNDING
     return 0.0 if norm == "l0" else float(length(unit.expand(1, *shape), norm))

@@ -1,7 +1,7 @@
-"""What a detector says of proposed points, and what asking it costs.
+"""A detector's scores of proposed points, and the passes that they cost.
 
-An arm that knows a detector asks for its score together with the model's answer. Detectors ask the model, too: those
-passes belong to the samples whose points are scored.
+An arm that knows a detector gets its score together with the model's answer. Detectors query the model, too: those
+passes are charged to the samples whose points are scored.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from advrisk.engine.model import Model
 class Suspicion:
     """A detector as the probe sees it.
 
-    `score` gives points to a model one number each, higher = more suspicious. `passes` says how often it asks the model
-    about a point that is scored alone, beside the one pass that the probe makes anyway; no point is charged less.
-    `differentiable`: torch can follow the score back to the point, if it can follow the model's answer.
+    `score` maps points and a model to one number each, higher = more suspicious. `passes`: its queries of the model for
+    one point scored alone, besides the pass that the probe makes anyway; no point is charged less.
+    `differentiable`: torch can differentiate the score, if it can differentiate the model's answer.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class ScoredPoints:
-    """The scores of some points, and the passes that each took: forward, and to follow it back.
+    """The scores of some points, and the forward and backward passes that each took.
 
-    `n_backward` holds the pass that is made anyway, where the score depends on it; `n_forward` does not.
+    `n_backward` includes the probe's own pass, where the score depends on it; `n_forward` does not.
     """
 
     score: Tensor
@@ -43,27 +43,27 @@ class ScoredPoints:
 
 
 def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -> ScoredPoints:
-    """Let the detector score points whose `answer` is known already; it is not asked for again.
+    """Score points whose `answer` the model has already given; it is not computed again.
 
-    A detector that asks the same number of passes of every point is charged these. One that also asks about rows of its
-    own, however many points there are, is charged its `passes`: the cost of a point must not depend on its batch mates.
+    A detector with the same number of passes for every point is charged these. One that also queries rows of its own,
+    however many points there are, is charged its `passes`: the cost of a point must not depend on its batch mates.
     """
     follow = suspicion.differentiable and torch.is_grad_enabled()
     tally = _Tally(model.answer, points if follow else points.detach(), answer)
-    watched = _Watched(**{one.name: getattr(model, one.name) for one in fields(Model)}, tally=tally)
+    counting = _CountingModel(**{one.name: getattr(model, one.name) for one in fields(Model)}, tally=tally)
     with torch.set_grad_enabled(follow):
-        given = suspicion.score(tally.points, watched).to(points.device)
-    if tuple(given.shape) != (len(points),):
-        found = f"the detector {suspicion.name} scored {len(points)} points with shape {tuple(given.shape)}"
-        raise ModelError(f"{found}; one number each is needed")
-    n_backward = tally.each(tally.n_backward) + int(tally.shared) if given.requires_grad else 0
-    return ScoredPoints(given, max(suspicion.passes, tally.each(tally.n_forward)), n_backward)
+        score = suspicion.score(tally.points, counting).to(points.device)
+    if tuple(score.shape) != (len(points),):
+        problem = f"the detector {suspicion.name} scored {len(points)} points with shape {tuple(score.shape)}"
+        raise ModelError(f"{problem}; it must return one number each")
+    n_backward = tally.each(tally.n_backward) + int(tally.shared) if score.requires_grad else 0
+    return ScoredPoints(score, max(suspicion.passes, tally.each(tally.n_forward)), n_backward)
 
 
 def steady(score: Tensor) -> Tensor:
     """Scores in float64 without their last digits, which depend on a row's place in the batch: 40 bits are left.
 
-    Adding and taking away a large multiple rounds them, exactly as often as it is done; huge ones stay as they are.
+    Adding and subtracting a large multiple rounds them; rounding twice changes nothing. Huge scores stay as they are.
     """
     exact = score.double()
     large = exact * (2.0**13 + 1)
@@ -71,7 +71,7 @@ def steady(score: Tensor) -> Tensor:
 
 
 def measured(suspicion: Suspicion, model: Model, x: Tensor) -> Suspicion:
-    """The same detector, with the number of passes that it was seen to take at these points, at most, one at a time."""
+    """The same detector with `passes` set to the most that it takes for one of these points, scored alone."""
     blank = replace(suspicion, passes=0)
     with torch.no_grad(), torch.random.fork_rng(devices=()):
         taken = [scored(blank, model, point, model.ask(point)).n_forward for point in x[:, None]]
@@ -80,7 +80,7 @@ def measured(suspicion: Suspicion, model: Model, x: Tensor) -> Suspicion:
 
 @dataclass
 class _Tally:
-    """What a detector asked about these points, to which one answer is known."""
+    """The queries of a detector about these points, and the answer that the probe has."""
 
     answering: Callable[[Tensor], Tensor]
     points: Tensor
@@ -90,29 +90,29 @@ class _Tally:
     shared: bool = False
 
     def each(self, n_rows: int) -> int:
-        """Where rows do not tell whose they are, all points have an equal part in them."""
+        """The equal part of each point, as rows do not show which point they belong to; rounded up."""
         return -(-n_rows // len(self.points))
 
 
 @dataclass(frozen=True)
-class _Watched(Model):
-    """The same model, which notes what it is asked; the answer that is known is not computed again."""
+class _CountingModel(Model):
+    """The same model, counting its queries; it reuses the answer that the probe has."""
 
     tally: _Tally = field(kw_only=True)
     shares: bool = True
 
     @property
-    def original(self) -> "_Watched":
-        """Always asked: who wants the owner's module may look at what goes on inside it."""
+    def original(self) -> "_CountingModel":
+        """The original model; it always runs, as a detector may read its hidden layers."""
         return replace(self, answer=self.owner or self.answer, owner=None, shares=False)
 
-    def _asked(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def _query(self, answering: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         tally = self.tally
         if self.shares and x is tally.points and answering is tally.answering and not self.random:
             tally.shared = True
-            known = tally.answer if torch.is_grad_enabled() else tally.answer.detach()
-            return F.pad(known, (0, 1)) if self.rejects else known  # the column that says what is refused
-        answer = super()._asked(answering, x)
+            reused = tally.answer if torch.is_grad_enabled() else tally.answer.detach()
+            return F.pad(reused, (0, 1)) if self.rejects else reused  # the column of refusals
+        answer = super()._query(answering, x)
         tally.n_forward += len(x)
         tally.n_backward += len(x) if answer.requires_grad else 0
         return answer

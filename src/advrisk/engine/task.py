@@ -1,4 +1,4 @@
-"""What an attack is to achieve, and what surrounds the inputs it begins from."""
+"""The task of an attack, and the bounds around the inputs that it starts from."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +14,12 @@ from advrisk.study import Keep, Norm
 
 @dataclass(frozen=True)
 class Task:
-    """What an attack is to achieve against one shard of samples.
+    """The task of an attack against one shard of samples.
 
-    `within_eps` says that the attack promised never to propose a point beyond eps. `crafted` are points that were made
-    for these samples against another model, for an attack that takes them over. `suspicion` is the detector that the
-    attack knows: every point is scored by it, and the `strongest` success is the least suspicious one. `draws`: how
-    often a model that answers at random is asked about a point. `sees_through`: the attack has the model, and knows
-    what it would have said of points that it refuses.
+    `within_eps`: the attack promises never to propose a point beyond eps. `crafted`: points made for these samples
+    against another model, for a transfer attack. `suspicion`: the detector that the attack knows; it scores every
+    point, and the `strongest` success is the least suspicious one. `draws`: queries per point of a model that answers
+    at random. `sees_through`: the attack has the model, and sees what it would have answered at points that it refuses.
     """
 
     x0: Tensor
@@ -41,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Around:
-    """What surrounds the clean inputs of some rows. `version` tells whether `rows` was written to since."""
+    """The clean inputs of some rows and the bounds around them. `version` shows whether `rows` was changed since."""
 
     task: Task
     rows: Tensor
@@ -65,5 +64,5 @@ class Around:
 
     @cached_property
     def room(self) -> tuple[Tensor, Tensor]:
-        """How far each feature can move down and up."""
+        """The distance that each feature can move down and up."""
         return self.task.space.room(self.x0)

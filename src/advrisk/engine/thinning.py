@@ -1,7 +1,7 @@
-"""Networks thinned by dropout, of which each is the same for all inputs and can be drawn again.
+"""Networks thinned by dropout: each is the same for all inputs and can be drawn again.
 
-What torch does in training, one mask for each row from a global generator, would make an answer depend on whatever was
-asked before, and beside it. Nothing here knows detectors.
+torch draws one mask per row from a global generator in training; an answer would then depend on earlier queries and on
+batch mates. Nothing here knows detectors.
 """
 
 import itertools
@@ -17,35 +17,35 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.checkpoint import checkpoint
 
 from advrisk.core.seeds import generator
-from advrisk.engine.layers import all_layers, module_of, modules_in, numbered, refuse_without_dropout, watching
+from advrisk.engine.layers import all_layers, hooked, module_of, modules_in, numbered, refuse_without_dropout
 from advrisk.engine.model import Model
 
 _BY_CHANNEL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.FeatureAlphaDropout)
-_ALPHA = -1.7580993408473766  # what alpha dropout puts in the place of a value: the lowest that SELU gives
+_ALPHA = -1.7580993408473766  # replaces a value that alpha dropout drops: the lowest output of SELU
 
 
 def thinned_answers(model: Model, x: Tensor, *, draws: int, seed: int) -> Iterator[Tensor]:
-    """Answers of `draws` networks that dropout thinned, each the same network for all rows.
+    """Answers of `draws` networks thinned by dropout, each the same network for all rows.
 
-    What is dropped depends on the seed, the draw and the layer alone; no generator is touched. Layers that run before
-    the first dropout answer every draw alike: they are asked once, and what they gave is given again.
+    The mask depends on the seed, the draw and the layer alone; no global generator is touched. Layers before the first
+    dropout give the same output in every draw: they run once, and their output is reused.
     """
     refuse_without_dropout(model)
     layers, module = all_layers(model), module_of(model)
     dropping = {layer.name for layer in layers if layer.kind == "dropout"}
-    first = next(place for place, layer in enumerate(layers) if layer.kind == "dropout")
+    first = next(index for index, layer in enumerate(layers) if layer.kind == "dropout")
     steady = {layer.name for layer in layers[:first] if layer.leaf}
     kept: dict[str, _Kept] = {}
 
     def thinned(x: Tensor, draw: int) -> Tensor:
-        def thin(name: str, layer: nn.Module, given: Any, output: Any) -> Any:
+        def thin(name: str, layer: nn.Module, inputs: Any, output: Any) -> Any:
             if name in dropping:
-                return _dropped(layer, given, generator("dropout", seed, draw, name))
+                return _dropped(layer, inputs, generator("dropout", seed, draw, name))
             if draw == 0 and name in steady and isinstance(output, Tensor):
                 kept[name] = _Kept.of(output)
             return None
 
-        with _replaying(module, kept if draw else {}), watching(module, thin):
+        with _replaying(module, kept if draw else {}), hooked(module, thin):
             return model.original.ask(x)
 
     yield thinned(x, 0)
@@ -58,11 +58,11 @@ def thinned_answers(model: Model, x: Tensor, *, draws: int, seed: int) -> Iterat
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a layer gave; a copy, as what follows it may work in place."""
+    """A layer's output; a copy, as what follows may work in place."""
 
     copy: Tensor
     original: Tensor
-    version: int | None  # which torch counts up with every change in place; None where it does not count
+    version: int | None  # torch raises it with every change in place; None where it does not count
 
     @staticmethod
     def of(output: Tensor) -> "_Kept":
@@ -75,7 +75,7 @@ class _Kept:
 
 @contextmanager
 def _replaying(module: nn.Module, kept: Mapping[str, _Kept]) -> Iterator[None]:
-    """Let the first calls of modules return what was kept of them, in the place of computing it again."""
+    """Let modules return their kept outputs instead of computing them again."""
     replaced = []
     for name, layer in modules_in(module) if kept else ():
         replaced.append((layer, layer.__dict__.get("forward")))
@@ -93,16 +93,16 @@ def _replay(name: str, kept: Mapping[str, _Kept], forward: Callable[..., Any]) -
     calls = itertools.count(1)
 
     def replayed(*args: Any, **kwargs: Any) -> Any:
-        found = kept.get(numbered(name, next(calls)))
-        return forward(*args, **kwargs) if found is None else found.again()
+        stored = kept.get(numbered(name, next(calls)))
+        return forward(*args, **kwargs) if stored is None else stored.again()
 
     return replayed
 
 
-def _dropped(layer: nn.Module, given: Any, rng: np.random.Generator) -> Tensor:
-    """What dropout makes of its input, with the same places dropped in every row."""
+def _dropped(layer: nn.Module, inputs: Any, rng: np.random.Generator) -> Tensor:
+    """The output of dropout with the same features dropped in every row."""
     assert isinstance(layer, _DropoutNd)
-    args, kwargs = given
+    args, kwargs = inputs
     x: Tensor = args[0] if args else kwargs["input"]
     shape = (x.shape[1], *[1] * (x.dim() - 2)) if isinstance(layer, _BY_CHANNEL) else tuple(x.shape[1:])
     keep = torch.from_numpy(rng.random(shape) >= layer.p).to(x)

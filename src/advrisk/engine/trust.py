@@ -1,7 +1,7 @@
-"""Signs that an attack did not do what it should: reasons not to take its failures for robustness.
+"""Signs that an attack did not work properly: reasons not to take its failures for robustness.
 
-The probe writes down, pass by pass, how good each sample's point was. Shares are read from that afterwards; they
-follow the advice of Carlini et al. 2019 (arXiv:1902.06705) and Pintor et al. 2022 (arXiv:2106.09947).
+The probe records the merit of each sample's point, pass by pass; the shares follow from this record. They follow the
+advice of Carlini et al. 2019 (arXiv:1902.06705) and Pintor et al. 2022 (arXiv:2106.09947).
 """
 
 from collections.abc import Sequence
@@ -12,22 +12,21 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-EARLY = 0.75  # what comes after this share of a sample's passes is late
+EARLY = 0.75  # passes after this share of a sample's passes are late
 GAIN = 0.05  # a late gain counts if it is more than this share of the whole climb
 CLOSER = 0.05  # a late success counts if it is nearer by more than this share of the distance
-FEWEST = 8  # passes of a sample below which nothing is said about late gains
+FEWEST = 8  # samples with fewer passes do not count for late gains
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Shares of an attack's gradients or samples; None where nothing can be said.
+    """Shares of an attack's gradients or samples; None where undefined.
 
     `zero_gradients`: of all gradients, those that were zero in every feature.
     `not_increasing`: of the samples that resisted, those whose objective never rose above its first value.
-    `still_gaining`: of the samples that were asked often enough, those that more steps would serve: the objective of
-    one that resisted, or the distance of one whose smallest perturbation is sought, still improved late.
-    `no_start`: of all samples, those for which no point was found to begin from; the other shares leave them out. None
-    where there are none.
+    `still_gaining`: of the samples with enough queries, those not converged: the objective of a sample that resisted,
+    or the distance of one whose smallest perturbation is sought, still improved late.
+    `no_start`: of all samples, those without a starting point; the other shares leave them out. None if all have one.
     """
 
     zero_gradients: float | None = None
@@ -38,7 +37,7 @@ class Trust:
 
 @dataclass
 class Trace:
-    """The values of all points asked, in the order of asking, and a count of zero gradients."""
+    """The merits of all queried points in the order of the queries, and a count of zero gradients."""
 
     rows: list[Tensor] = field(default_factory=list)
     merits: list[Tensor] = field(default_factory=list)
@@ -53,21 +52,21 @@ class Trace:
 
     def note_slope(self, slope: Tensor) -> None:
         flat = slope.flatten(1)
-        zero = flat.sum(1) == 0  # a quick look: slopes that only cancel out are sorted out below
+        zero = flat.sum(1) == 0  # a quick check: slopes that only cancel out are excluded below
         if bool(zero.any()):
             self.n_zero += int((~flat[zero].any(1)).sum())
         self.n_gradients += len(flat)
 
     def trust(self, *, smallest: bool, no_start: Tensor | None = None) -> Trust:
-        """The shares; `smallest` says that the merit of a success is its nearness, not its objective.
+        """The shares; with `smallest`, the merit of a success is its nearness, not its objective.
 
-        `no_start` marks the samples that had nothing to begin from.
+        `no_start` marks the samples without a starting point.
         """
         samples = self._samples(no_start)
         resisted = [values for values, hits in samples if not hits.any() and np.isfinite(values).all()]
         late = [_gains_late(values) for values in resisted if len(values) >= FEWEST]
         if smallest:
-            late += [_nears_late(-values, hits) for values, hits in samples if _found_early(hits)]
+            late += [_nears_late(-values, hits) for values, hits in samples if _succeeds_early(hits)]
         return Trust(
             zero_gradients=self.n_zero / self.n_gradients if self.n_gradients else None,
             not_increasing=_share([values.max() <= values[0] for values in resisted]),
@@ -76,7 +75,7 @@ class Trace:
         )
 
     def _samples(self, no_start: Tensor | None) -> list[tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]]:
-        """The merits and successes of each sample that was asked within eps and had a point to begin from."""
+        """The merits and successes of each sample with a query within eps and a starting point."""
         if not self.rows:
             return []
         rows, merit, success = (torch.cat(part).cpu().numpy() for part in (self.rows, self.merits, self.successes))
@@ -99,7 +98,7 @@ def _gains_late(values: npt.NDArray[np.float32]) -> bool:
     return bool(best - early > GAIN * (best - values[0]))
 
 
-def _found_early(hits: npt.NDArray[np.bool_]) -> bool:
+def _succeeds_early(hits: npt.NDArray[np.bool_]) -> bool:
     return len(hits) >= FEWEST and bool(hits[: int(EARLY * len(hits))].any())
 
 

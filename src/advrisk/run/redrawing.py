@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from advrisk.engine import Draw, Goal, Model, Noise, predicted
-from advrisk.engine.heard import plurality
+from advrisk.engine.replies import plurality
 
 JUDGE_DRAWS = 11  # odd, so that half is never reached
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from advrisk.core.errors import RunError
 from advrisk.core.traits import Watch, gives
-from advrisk.engine.heard import CONFIRM_DRAWS
+from advrisk.engine.replies import CONFIRM_DRAWS
 from advrisk.plan import Cell
 from advrisk.run.judge import JUDGE_DRAWS
 from advrisk.run.walk_back import LINE, TURNED, TURNS, walks_back

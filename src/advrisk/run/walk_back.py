@@ -12,9 +12,9 @@ from torch import Tensor
 
 from advrisk.core.traits import Capability, gives
 from advrisk.engine import Draw, Goal, Noise, Space
-from advrisk.engine.heard import clear_lead
 from advrisk.engine.norms import NORMS
 from advrisk.engine.objectives import margin
+from advrisk.engine.replies import clear_lead
 from advrisk.run.perturb import AttackedShard
 from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Norm

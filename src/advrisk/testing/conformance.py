@@ -29,9 +29,9 @@ from advrisk.core.registry import Part
 from advrisk.core.seeds import key
 from advrisk.core.traits import AttackTraits, Capability, CorruptionTraits, Keep, Watch, gives
 from advrisk.engine import Goal, Model, Noise, Probe, Space, Suspicion, Task, predicted, within_rounding
-from advrisk.engine.heard import clear_lead
 from advrisk.engine.memory import Memory
 from advrisk.engine.objectives import NEUTRAL
+from advrisk.engine.replies import clear_lead
 from advrisk.engine.threads import one_thread
 from advrisk.study import Norm
 from advrisk.testing import toys

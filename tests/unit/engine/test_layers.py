@@ -194,14 +194,14 @@ class TestRefusals:
             hidden_layers(toys.linear().model)
 
     def test_scores_alone(self) -> None:
-        with pytest.raises(ModelError, match="conv-scores gives scores only, so its hidden layers are out of reach"):
+        with pytest.raises(ModelError, match="conv-scores gives scores only, so its hidden layers cannot be read"):
             hidden_layers(toys.score_only(toys.conv_net()))
 
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
     def test_torchscript(self) -> None:
         model = toys.conv_net()
         traced = torch.jit.trace(module_in(model), toys.images(2))  # type: ignore[no-untyped-call]
-        with pytest.raises(ModelError, match="conv is TorchScript, which runs its layers out of sight"):
+        with pytest.raises(ModelError, match="conv is TorchScript, which hides its layers"):
             has_dropout(replace(model, answer=traced))
 
     def test_torch_export(self) -> None:
@@ -220,7 +220,7 @@ class TestRefusals:
             names(model_of(lambda: nn.Linear(64, 4), shape=(64,)))
 
     def test_an_answer_of_the_wrong_shape(self) -> None:
-        with pytest.raises(ModelError, match=r"answered with shape \(20, 4\), \(20, 5\) was expected"):
+        with pytest.raises(ModelError, match=r"answered with shape \(20, 4\); expected \(20, 5\)"):
             activations(replace(model_of(Functional), n_classes=5), inputs(), ["conv"])
 
 

@@ -129,7 +129,7 @@ class TestTheScores:
     def test_no_slope_where_torch_cannot_follow(self):
         answered = ask(make_probe(differentiable=False), 2.0)
         assert answered.suspicion.tolist() == [4.0]
-        with pytest.raises(ModelError, match="cannot follow"):
+        with pytest.raises(ModelError, match="cannot differentiate"):
             answered.suspicion_gradient()
 
     def test_none_without_a_detector(self):

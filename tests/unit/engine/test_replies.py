@@ -13,7 +13,7 @@ from advrisk.core.registry import Registry
 from advrisk.core.seeds import key
 from advrisk.core.traits import DefenceTraits
 from advrisk.engine import Draw, Goal, Model, Noise, Probe, Space, Task, objectives
-from advrisk.engine.heard import plurality
+from advrisk.engine.replies import plurality
 from advrisk.parts.defences import Defence, defences, defended_model
 from advrisk.testing import toys
 
@@ -27,14 +27,14 @@ def behind(name: str, inner: Model = LARGER, **params) -> Model:
 
 
 def scripted(*, turned: list[list[int]]) -> Model:
-    """A model that says class 1 in those draws (row -> 0 or 1 for each draw, in order), whatever it is asked."""
+    """A model that answers class 1 in those draws (row -> 0 or 1 for each draw, in order), whatever its input."""
     script = torch.tensor(turned)
 
     class Script(Defence):
         def outputs(self, answer: Tensor, draw: Draw) -> Tensor:
-            said = script[draw.rows, drawn[draw.rows]]
+            label = script[draw.rows, drawn[draw.rows]]
             drawn[draw.rows] += 1
-            return torch.stack([1.0 - said, said * 1.0], 1) + 0 * answer
+            return torch.stack([1.0 - label, label * 1.0], 1) + 0 * answer
 
     drawn = torch.zeros(len(script), dtype=torch.int64)
     registry: Registry[DefenceTraits] = Registry("defences")
