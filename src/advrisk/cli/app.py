@@ -204,9 +204,13 @@ def run(
 
     Example: advrisk run study.yaml --out runs/signs --max-time 90m
     """
+    from advrisk.study import load_study
+    from advrisk.study.vocabulary import unknown_names
+
+    spec = load_study(study, names=unknown_names)  # a mistake is reported before torch is imported
     from advrisk.api import Study
 
-    loaded = Study.load(study)
+    loaded = Study(spec)
     folder = out or str(Path("runs") / loaded.spec.name)
     if dry_run:
         from advrisk.render.terminal import print_sections

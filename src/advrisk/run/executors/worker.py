@@ -69,7 +69,6 @@ def load_on_trial(order: TrialLoad, connection: Connection) -> None:
             load_model(name, order.study, REGISTRIES, order.data, order.device, containment)
         except AdvriskError as error:
             connection.send(error)
-            return
         finally:
             signal.alarm(0)
     connection.send(READY)
