@@ -138,6 +138,8 @@ class Probe:
             ascending = self._around(rows).ascending
             score = None if suspected is None else suspected.score.detach()
             self._notice(points.detach(), rows_asked, goal, known, height, near, score, ascending=ascending)
+        if self.task.pulse is not None:
+            self.task.pulse(self.memory.n_forward, self._done)
         return Pass(self, rows, asked, points, goal, known, height, suspected)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """What an attack is to achieve, and what surrounds the inputs it begins from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +21,8 @@ class Task:
     for these samples against another model, for an attack that takes them over. `suspicion` is the detector that the
     attack knows: every point is scored by it, and the `strongest` success is the least suspicious one. `draws`: how
     often a model that answers at random is asked about a point. `sees_through`: the attack has the model, and knows
-    what it would have said of points that it refuses.
+    what it would have said of points that it refuses. `pulse` is called after each pass with the forward passes of each
+    sample, and which are done.
     """
 
     x0: Tensor
@@ -36,6 +38,7 @@ class Task:
     crafted: Tensor | None = None
     suspicion: Suspicion | None = None
     draws: int = 1
+    pulse: Callable[[Tensor, Tensor], None] | None = None
     sees_through: bool = True
 
 

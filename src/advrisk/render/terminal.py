@@ -8,7 +8,7 @@ import re
 import textwrap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -29,6 +29,8 @@ _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 class Terminal(Console):
     """Standard output, or standard error, on which text from outside is text: no markup, and nothing that steers."""
 
+    notes: ClassVar[bool] = True  # whether sentences beside headlines and tables are printed
+
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
 
@@ -47,7 +49,7 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
         match one:
             case Headline():
                 indented(console, one.text, by=0)
-            case Text() if details or not one.how:
+            case Text() if Terminal.notes and (details or not one.how):
                 _print_text(one, console)
             case Table():
                 _print_table(one if details else one.brief, console)
@@ -99,7 +101,7 @@ def _print_table(table: Table, console: Console) -> None:
     ]
     wrapped = {place for place, column in enumerate(table.columns) if place and column.kind == "text"}
     _print_fitting(console, [visible_line(column.heading) for column in table.columns], rows, wrapped=wrapped)
-    for note in table.notes:
+    for note in table.notes if Terminal.notes else ():
         indented(console, f"· {note}", by=0)
 
 
