@@ -7,8 +7,9 @@ a block of text.
 import re
 import textwrap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -31,8 +32,9 @@ class Terminal(Console):
 
     notes: ClassVar[bool] = True  # whether sentences beside headlines and tables are printed
 
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+    def __init__(self, *, stderr: bool = False, file: IO[str] | None = None) -> None:
+        colour: Literal["auto"] | None = "auto" if file is None else None
+        super().__init__(stderr=stderr, file=file, color_system=colour, markup=False, highlight=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -59,6 +61,14 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
                 print_sections(one.sections, console, details=details)
             case _:
                 pass
+
+
+def printed(sections: Iterable[Section]) -> str:
+    """Sections as a terminal of this width shows them, without its colours."""
+    console = Terminal(file=StringIO())
+    print_sections(sections, console)
+    file: Any = console.file
+    return str(file.getvalue()).rstrip("\n")
 
 
 def _has_words(section: Section, *, details: bool) -> bool:
@@ -94,7 +104,8 @@ def _print_text(text: Text, console: Console) -> None:
 def _print_table(table: Table, console: Console) -> None:
     if not table.rows:
         return
-    indented(console, f"{table.title}:", by=0)
+    if table.title:
+        indented(console, f"{table.title}:", by=0)
     rows = [
         ["\n".join(_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
@@ -110,7 +121,8 @@ def _print_fitting(
 ) -> None:
     """Print a table in which no line of a cell is broken, but headings and `wrapped` columns by words.
 
-    Or the table with the `wrapped` columns below their rows; or blocks, headed by the first cell.
+    Or the table with the `wrapped` columns below their rows; or that with intervals in two lines, and the first column
+    broken by words; or, in a narrow terminal, blocks that are headed by the first cell.
     """
     short = [place for place in range(len(columns)) if place not in wrapped]
     if (widths := _fitting(console.width, columns, rows, wrapped)) is not None:
@@ -120,12 +132,18 @@ def _print_fitting(
         for row in rows:
             table.add_row(*_plain_cells([_folded(cell, width) for cell, width in zip(row, widths, strict=True)]))
         console.print(table)
-    elif 1 < len(short) < len(columns) and (
-        widths := _fitting(console.width, _at(columns, short), [_at(row, short) for row in rows])
-    ):
-        _print_words_below(console, columns, rows, dict(zip(short, widths, strict=True)))
-    else:
-        _print_blocks(console, columns, rows)
+        return
+    for tried, of_words in ((rows, ()), (_halved(rows), (0,))) if len(short) > 1 else ():
+        widths = _fitting(console.width, _at(columns, short), [_at(row, short) for row in tried], of_words)
+        if widths is not None:
+            _print_words_below(console, columns, tried, dict(zip(short, widths, strict=True)))
+            return
+    _print_blocks(console, columns, rows)
+
+
+def _halved(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The same rows with intervals in two lines."""
+    return [[_INTERVAL.sub("\\1\n", cell) for cell in row] for row in rows]
 
 
 def _at(cells: Sequence[str], places: Sequence[int]) -> list[str]:
