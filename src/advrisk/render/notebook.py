@@ -24,7 +24,7 @@ def sections_html(sections: Sequence[Section]) -> str:
 def html_block(headline: str, *parts: str, notes: Sequence[str] = ()) -> str:
     """A headline, parts that are HTML already, and notes below."""
     below = "".join(f'<p style="margin:.3em 0;opacity:.8">{escape(note)}</p>' for note in notes if note)
-    head = f'<p style="margin:.3em 0"><strong>{escape(headline)}</strong></p>' if headline else ""
+    head = f'<p style="margin:.3em 0"><strong>{escape(headline)}</strong></p>'
     return f'<div style="color:inherit;overflow-x:auto">{head}{"".join(parts)}{below}</div>'
 
 

@@ -125,12 +125,3 @@ def test_a_question_without_words_of_its_own_has_the_options_of_its_spec() -> No
     assert made.help == "Leaks.\n\nExample: advrisk show leak runs/signs"
     own = [one.opts[0] for one in made.params]
     assert own == ["folder", "--model", "--where", "--details", "--csv", "--json", "--quiet", "--verbose"]
-        "folder",
-        "--model",
-        "--where",
-        "--details",
-        "--csv",
-        "--json",
-        "--quiet",
-        "--verbose",
-    ]
