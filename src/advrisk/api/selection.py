@@ -8,12 +8,16 @@ from advrisk.api.part import asks_for_damage
 from advrisk.assess.context import Context
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.indicators.question import named_losses
+from advrisk.assess.indicators.sections import risk_table
 from advrisk.assess.indicators.words import stated_results
+from advrisk.assess.protocol import finding_of
 from advrisk.assess.selection.answer import RunAnswer, answer
 from advrisk.assess.selection.headline import Requirements
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.core.plain import plain, plain_fields
-from advrisk.core.sections import Unanswered, result_of
+from advrisk.core.sections import Headline, Section, Unanswered, result_of
+from advrisk.render.notebook import sections_html
+from advrisk.render.terminal import printed
 from advrisk.report.records import damage_record
 from advrisk.risk.indicators.comparison import ScenarioResult
 
@@ -66,6 +70,19 @@ class Selection:
     def exit_code(self) -> int:
         """Of `advrisk select`."""
         return self.answer.exit_code
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The answer for people: headlines, and the risks and the damage that it rests on."""
+        damage = () if self.damage is None else finding_of(DAMAGE, self.damage).sections
+        rest = (one for one in damage if not isinstance(one, Headline))
+        return (*map(Headline, self.headlines), *map(risk_table, self.scenarios), *rest)
+
+    def __str__(self) -> str:
+        return printed(self.sections)
+
+    def _repr_html_(self) -> str:
+        return sections_html(self.sections)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: every number of damage, and above it what was selected, and by what."""

@@ -16,6 +16,7 @@ from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import level_text
 from advrisk.ledger import Ledger, readable_storage, writable_storage
+from advrisk.render.progress import ProgressBar, best_display
 from advrisk.study import (
     Requirement,
     StoppingTarget,
@@ -71,6 +72,7 @@ class Study:
         address: str | None = None,
         target: Sequence[str] | str | None = (),
         max_passes: int | None = None,
+        progress: bool = True,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
         """Run the cells that the folder's ledger does not hold yet, and open the result. The folder may be a URL.
@@ -82,15 +84,22 @@ class Study:
         `target` is what is to be known before it may stop, as in `"damage ±0.02"`, `"decided"` or `"gate"`; of several,
         all. `max_passes` is what this call may spend. After `max_time` (`"90m"`, `"2h"`, `"1h30m"`, or a timedelta) no
         cell is begun: `Run.status().done` says whether the run is finished, and the same call resumes it.
+        `progress` shows a bar in a terminal or a notebook, and nothing elsewhere; `on_progress` is called beside it.
         """
         from advrisk.run.campaign import run_study
         from advrisk.run.options import Options
 
         targets, max_passes, max_s = parse_targets(target), _checked_passes(max_passes), _checked_time(max_time)
-        given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
+        bar = ProgressBar(best_display if progress else lambda: None)
+
+        def report(state: "Progress") -> None:
+            bar.update(state)
+            on_progress(state)
+
+        given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": report}
         options = Options(workers, device, max_s, retry_errors, publish_every_s, on, address, max_passes, targets)
         inputs = _inputs_read(self.spec, detectors)
-        with exits_as_errors("the study", RunError), writable_storage(folder, inputs=inputs) as storage:
+        with bar, exits_as_errors("the study", RunError), writable_storage(folder, inputs=inputs) as storage:
             interim = interim_analysis(self.spec, storage.folder)
             run_study(self.spec, storage, options=options, interim=interim, **given)
         return Run.open(folder)

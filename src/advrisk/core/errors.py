@@ -15,7 +15,13 @@ without a traceback and exits with 2; any other exception is a bug and shows its
 
 
 class AdvriskError(Exception):
-    """Anything that the user can put right."""
+    """Anything that the user can put right.
+
+    `line` is that of the study file, where the error names one; `parts` are the errors that this one lists.
+    """
+
+    line: int | None = None
+    parts: "tuple[AdvriskError, ...]" = ()
 
 
 class StudyError(AdvriskError, ValueError):

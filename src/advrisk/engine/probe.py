@@ -137,6 +137,8 @@ class Probe:
             ascending = self._around(rows).ascending
             score = None if suspected is None else suspected.score.detach()
             self._notice(points.detach(), rows_queried, goal, replies, height, near, score, ascending=ascending)
+        if self.task.pulse is not None:
+            self.task.pulse(self.memory.n_forward, self._done)
         return Pass(self, rows, queried, points, goal, replies, height, suspected)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError, RegistryError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import Capability, DetectorTraits, gives
@@ -15,7 +16,7 @@ from advrisk.plan.card import ModelCard
 from advrisk.plan.grids import grid
 from advrisk.plan.naming import detector_facets, refuse_taken_names, told_apart
 from advrisk.plan.recipe import recipe_of
-from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec, detector_names
+from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec, called_so, detector_names
 
 # What a detector learns from where the study does not say: the attack that MEAD's are trained on.
 LEARNED_ATTACK = ArmEntry(attack=["pgd"], norm=["linf"], eps=[0.03125], keep=["last"])
@@ -54,15 +55,15 @@ class ConfiguredDetector:
 def expand_detectors(study: StudySpec, registries: Registries, *, examples: str = "") -> list[ConfiguredDetector]:
     """Every detector of a study, each once; `examples` names the samples to learn from and what these may become."""
     found: dict[str, ConfiguredDetector] = {}
+    mistakes = Mistakes()
     for index, spec in enumerate(study.detectors):
         place: Loc = ("detectors", index)
-        try:
+        with mistakes.collect(), study.where.at(place):
             for one in _named(spec.name, _configured(spec, study, registries, examples, place)):
                 known = found.setdefault(one.id, one)
                 found[one.id] = replace(known, called=_one_name(known, one))
             refuse_taken_names({one.id.rpartition("@")[0]: one.readable for one in found.values()}, "detector")
-        except AdvriskError as error:
-            raise study.where.error(place, str(error)) from None
+    mistakes.refuse()
     return list(found.values())
 
 
@@ -95,19 +96,21 @@ def refuse_detectors(
     study: StudySpec, registries: Registries, configured: Sequence[ConfiguredDetector], models: Sequence[ModelCard]
 ) -> None:
     """Detectors that cannot score, for want of examples, or of what a model gives."""
+    mistakes = Mistakes()
     for one in configured:
         if one.handed_over:
             continue
         traits = registries.detectors.get(one.name).traits
         if traits.learns and not study.data.train:
             found = f"{one.name} learns from samples of the split `train`, and there is none; add `train: 1000`, say"
-            raise study.where.error(("data",), found)
-        for model in models:
-            if not model.surrogate and (found := _lacking(one, traits, model)):
-                raise study.where.error(one.place, f"{found}; remove it, or that model")
-            if not model.surrogate and (found := _unlearnable(one, model, registries)):
+            mistakes.add(study.where.error(("data",), found))
+        for model in (model for model in models if not model.surrogate):
+            if found := _lacking(one, traits, model):
+                mistakes.add(study.where.error(one.place, f"{found}; remove it, or that model"))
+            elif found := _unlearnable(one, model, registries):
                 others = f"let it learn from others, as in {{name: {one.name}, arms: [{_ANSWERED[model.capability]}]}}"
-                raise study.where.error(one.place, f"{found}; {others}, or remove it, or that model")
+                mistakes.add(study.where.error(one.place, f"{found}; {others}, or remove it, or that model"))
+    mistakes.refuse()
 
 
 def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard) -> str:
@@ -143,8 +146,7 @@ def _configured(
     try:
         part = registries.detectors.get(spec.detector)
     except RegistryError as error:
-        remedy = f"to call a detector so, write {{detector: lid, name: {spec.detector}}}, say"
-        raise RegistryError(f"{error} ({remedy})") from None
+        raise RegistryError(f"{error} {called_so(spec.detector)}") from None
     arms = _learned_arms(spec, part, registries)
     words = []
     if spec.arms is not None and arms != _expanded([LEARNED_ATTACK], registries):

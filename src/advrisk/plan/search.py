@@ -7,6 +7,7 @@ from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean, search_label
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
@@ -128,16 +129,14 @@ def expand_searches(study: StudySpec, registries: Registries, models: Sequence[M
     if study.search and not study.data.tune:
         where = "looks for settings on samples of the split `tune`, and there are none; add `tune: 200`, say, to `data`"
         raise study.where.error(("search",), where)
+    assessed, mistakes = [model.name for model in models if not model.surrogate], Mistakes()
     for index, entry in enumerate(study.search):
         place: Loc = ("search", index)
-        try:
-            assessed = [model.name for model in models if not model.surrogate]
-            made = [one for model in assessed for one in _searches(entry, model, registries, place)]
-        except AdvriskError as error:
-            raise study.where.error(place, str(error)) from None
-        for one in made:
-            if found.setdefault((one.model, one.label), one) is not one:
-                raise study.where.error(place, f"{one.label} is searched twice; remove one, or give it other settings")
+        with mistakes.collect(), study.where.at(place):
+            for one in [one for model in assessed for one in _searches(entry, model, registries, place)]:
+                if found.setdefault((one.model, one.label), one) is not one:
+                    raise AdvriskError(f"{one.label} is searched twice; remove one, or give it other settings")
+    mistakes.refuse()
     return tuple(found.values())
 
 

@@ -206,7 +206,7 @@ class Rounds:
             return  # nothing is left out
         n = sum(len(shard.samples) for shard in shards)
         write_stopping(self.bench.folder, replace(state, n_shards=len(shards), n_samples_run=n))
-        dispatcher.report(replace(dispatcher.progress, n_cells=dispatcher.progress.n_done))
+        dispatcher.expect_no_more()
 
 
 def analyse_targets(

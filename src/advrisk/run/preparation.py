@@ -7,11 +7,11 @@ from pathlib import Path
 
 from torch import nn
 
-from advrisk.assess.protocol import check_assessments
 from advrisk.core.errors import RunError
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.checks.accuracy import doubts_about
+from advrisk.run.checks.written import refuse_miswritten
 from advrisk.run.detectors.ready import Scores, handed_over, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors.choice import local_device, refuse_executor, refuse_local_only
 from advrisk.run.executors.trial import TrialProcess
@@ -42,7 +42,7 @@ def prepare(
     detectors: Mapping[str, Scores] | None,
 ) -> Prepared:
     """Load a study's data, models and detectors, and outline its plan."""
-    check_assessments(study)
+    refuse_miswritten(study, REGISTRIES)
     n_remote = refuse_executor(study, options)
     trial = TrialProcess(study, REGISTRIES)
     try:

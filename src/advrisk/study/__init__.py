@@ -11,7 +11,7 @@ from advrisk.study.assess import (
     IndicatorSpec,
     SurvivalSpec,
 )
-from advrisk.study.defence import DefenceSpec
+from advrisk.study.defence import TRAINED, DefenceSpec
 from advrisk.study.fields import as_written, plain_sizes, validated, written_sizes
 from advrisk.study.gate import Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, detector_names, expanded, study_ground
@@ -30,6 +30,7 @@ from advrisk.study.spec import (
     StudySpec,
     Success,
     TargetSpec,
+    called_so,
     load_study,
     study_from,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "CLEAN",
     "OPTIONS",
     "THEORY",
+    "TRAINED",
     "AlarmSpec",
     "Arm",
     "ArmEntry",
@@ -79,6 +81,7 @@ __all__ = [
     "asked_of",
     "assessment_of",
     "assessments",
+    "called_so",
     "detector_names",
     "expanded",
     "load_recipe",

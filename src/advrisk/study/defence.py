@@ -6,6 +6,12 @@ from pydantic import Field, model_validator
 
 from advrisk.study.fields import Names, Open
 
+# What the literature calls a defence, and is an option of training here.
+TRAINED = {
+    "gauss-in": "gauss-in is a training option: `advrisk train` with `{method: gaussian-noise, sigma: 0.1, share: 0.5}`"
+    " trains the model, which then stands under `models`",
+}
+
 
 class DefenceSpec(Open):
     """A defence around models of the study: `of` names them, other keys are the defence's own parameters.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from advrisk.core.errors import StudyError
+from advrisk.core.mistakes import joined
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import parse_number, parse_rate, parse_share
 from advrisk.core.traits import Keep, Norm
@@ -134,10 +134,9 @@ def validated(model: type[Checked], data: Mapping[str, Any], source: Source, *, 
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        problems = [
+        raise joined(
             source.error((*within, *_loc(problem, data)), _complaint(problem, model)) for problem in error.errors()
-        ]
-        raise StudyError("\n".join(map(str, problems[:10]))) from None
+        ) from None
 
 
 def _loc(problem: Mapping[str, Any], data: Mapping[str, Any]) -> Loc:

@@ -7,6 +7,7 @@ The classes that answer register themselves in `assess`; packages bring theirs w
 from collections.abc import Mapping
 from typing import Any
 
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean
 from advrisk.study.assess import (
     AttacksSpec,
@@ -229,14 +230,21 @@ def check_questions(asked: Any, source: Source, *, installed: bool = True) -> No
 
     With `installed=False`, questions of packages that are not installed are let through: a run can be read anywhere.
     """
+    mistakes = Mistakes()
     for name, options in asked.items() if isinstance(asked, Mapping) else ():
-        if name in assessments.built_in:
-            continue  # fields of `AssessSpec`
-        if name not in assessments:
-            if not installed:
-                continue
-            known = [*assessments.built_in, *(part.name for part in assessments.brought())]
-            raise source.error(("assess", str(name)), f"unknown key; {did_you_mean(name, known)}")
-        if not isinstance(options, Mapping | None):
-            raise source.error(("assess", name), f"a mapping is needed, found {options!r}")
-        validated(assessments.get(name).traits.spec, options or {}, source, within=("assess", name))
+        with mistakes.collect():
+            _check_question(name, options, source, installed=installed)
+    mistakes.refuse()
+
+
+def _check_question(name: Any, options: Any, source: Source, *, installed: bool) -> None:
+    if name in assessments.built_in:
+        return  # a field of `AssessSpec`
+    if name not in assessments:
+        if not installed:
+            return
+        known = [*assessments.built_in, *(part.name for part in assessments.brought())]
+        raise source.error(("assess", str(name)), f"unknown key; {did_you_mean(name, known)}")
+    if not isinstance(options, Mapping | None):
+        raise source.error(("assess", name), f"a mapping is needed, found {options!r}")
+    validated(assessments.get(name).traits.spec, options or {}, source, within=("assess", name))

@@ -5,13 +5,14 @@ and limits on size, nesting and expanded aliases.
 """
 
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import AdvriskError, StudyError
 from advrisk.core.files import regular
 
 Loc = tuple[str | int, ...]
@@ -53,8 +54,19 @@ class Source:
     def told(self, loc: Loc, message: str) -> StudyError:
         """A StudyError that names file and line; the message names the field."""
         name = str(self.path) if self.path else self.name
-        places = [*([name] if name else []), *([str(line)] if (line := self._line(loc)) else [])]
-        return StudyError(f"{':'.join(places)}: {message}" if places else message)
+        line = self._line(loc)
+        places = [*([name] if name else []), *([str(line)] if line else [])]
+        error = StudyError(f"{':'.join(places)}: {message}" if places else message)
+        error.line = line
+        return error
+
+    @contextmanager
+    def at(self, loc: Loc) -> Iterator[None]:
+        """Give an error that is raised inside the file, line and field."""
+        try:
+            yield
+        except AdvriskError as error:
+            raise self.error(loc, str(error)) from None
 
     def _line(self, loc: Loc) -> int | None:
         while loc and loc not in self.lines:  # a missing field is blamed on its parent

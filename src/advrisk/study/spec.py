@@ -4,12 +4,14 @@ This is the only place that knows the file's shape. Names of parts and their par
 checked later, against the registries, by `plan`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
+from advrisk.core.errors import StudyError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean, nearest
 from advrisk.core.traits import TRANSFER
 from advrisk.study.assess import AssessSpec
@@ -226,6 +228,11 @@ def _a_detector(value: object) -> object:
     return value
 
 
+def called_so(name: str) -> str:
+    """The remedy where a detector's own name stands in place of its kind."""
+    return f"(to call a detector so, write {{detector: lid, name: {name}}}, say)"
+
+
 class MeasureSpec(NamedSpec):
     """A number about each model at clean inputs.
 
@@ -328,17 +335,41 @@ class StudySpec(Strict):
         return self._where
 
 
-def load_study(path: str | Path, *, installed: bool = True) -> StudySpec:
-    """Read and check a study file; with `installed=False`, it may ask what only a missing package answers."""
+NameCheck = Callable[[Mapping[str, Any], Source], Iterable[StudyError]]
+
+
+def no_check(data: Mapping[str, Any], source: Source) -> Iterable[StudyError]:
+    """Names of parts are checked where the parts are imported."""
+    del data, source
+    return ()
+
+
+def load_study(path: str | Path, *, installed: bool = True, names: NameCheck = no_check) -> StudySpec:
+    """Read and check a study file; with `installed=False`, it may ask what only a missing package answers.
+
+    `names` yields the unknown names of parts and parameters, which are reported with all other mistakes.
+    """
     data, source = read_yaml(Path(path))
-    return study_from(data, source, installed=installed)
+    return study_from(data, source, installed=installed, names=names)
 
 
-def study_from(data: Mapping[str, Any], source: Source | None = None, *, installed: bool = True) -> StudySpec:
-    """Check a study given as a mapping."""
+def study_from(
+    data: Mapping[str, Any], source: Source | None = None, *, installed: bool = True, names: NameCheck = no_check
+) -> StudySpec:
+    """Check a study given as a mapping; a StudyError lists every mistake."""
     source = source or Source()
-    check_questions(data.get("assess"), source, installed=installed)
-    study = validated(StudySpec, in_each_precision(data, source), source)
+    mistakes = Mistakes()
+    with mistakes.collect():
+        check_questions(data.get("assess"), source, installed=installed)
+    whole = dict(data)
+    with mistakes.collect():
+        whole = in_each_precision(data, source)
+    mistakes.add(*names(whole, source))
+    study = None
+    with mistakes.collect():
+        study = validated(StudySpec, whole, source)
+    mistakes.refuse()
+    assert study is not None  # or there is a mistake
     study._where = source
     study._written = written_sizes(data)
     return study

@@ -241,10 +241,11 @@ def test_rows_of_a_query_are_a_table_or_blocks_without_folded_words():
         print_rows([row, row], console)
         return console.file.getvalue().splitlines()
 
-    narrow = shown(80)
+    narrow = shown(79)
     assert narrow[: len(narrow) // 2] == narrow[len(narrow) // 2 :]
     assert narrow[0] == "  noisy"
-    assert max(map(len, narrow)) <= 80
+    assert max(map(len, narrow)) <= 79
+    assert any("───" in line for line in shown(80)), "a table from 80 columns"
     text = " ".join(" ".join(narrow).split())
     assert "digest: cb242282197ca0c368f6b79a71aa8fef; capability: gradients; input_shape: [1, 28, 28]; train_s" in text
     assert f"a: {EVIL}" in text

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from advrisk.core.containment import Containment
-from advrisk.core.errors import StudyError
 from advrisk.core.flags import BATCH_DEPENDENT, FLAGS
+from advrisk.core.mistakes import joined
 from advrisk.core.numbers import percent_text
 from advrisk.engine import Model, predicted
 from advrisk.engine.threads import one_thread
@@ -96,7 +96,7 @@ def refuse_miswired(bench: Workbench) -> list[str]:
         elif doubt:
             doubts.append(str(bench.study.where.error(("models", name), doubt)))
     if refused:
-        raise StudyError("\n".join(map(str, refused)))
+        raise joined(refused)
     return doubts
 
 

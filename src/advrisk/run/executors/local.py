@@ -24,6 +24,7 @@ from advrisk.ledger import Outcome
 from advrisk.parts.data import Dataset
 from advrisk.plan import Cell, ConfiguredDetector
 from advrisk.run.dispatch import MayBegin, Queue, always
+from advrisk.run.pulse import OnShare, ignore_share
 from advrisk.run.rows import CellResult, failed_result, nothing_to_transfer
 from advrisk.run.workbench import Workbench
 from advrisk.study import StudySpec
@@ -45,12 +46,26 @@ class InProcess:
     bench: Workbench
     n_workers: int = field(default=1, init=False)
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: MayBegin = always, on_share: OnShare = ignore_share
+    ) -> Iterator[CellResult | None]:
+        faults: list[Exception] = []
+
+        def report(cell: str, n_done: float) -> None:
+            try:
+                on_share(cell, n_done)
+            except Exception as error:  # of who listens: within a cell it would pass for an error of its attack
+                faults.append(error)
+
+        self.bench.on_share = report
         with one_thread():
             for cell in cells:
                 if not may_begin():
                     return
-                yield self.run_cell(cell, self.bench)
+                result = self.run_cell(cell, self.bench)
+                if faults:
+                    raise faults[0]
+                yield result
 
     def __enter__(self) -> Self:
         return self
@@ -87,6 +102,14 @@ class Assignment:
 
     def hung(self, cell: Cell) -> CellResult:
         return self.failed(cell, "timeout", f"hung for more than {self.study.max_cell_s:g} s and was stopped")
+
+
+@dataclass(frozen=True)
+class CellShare:
+    """What a worker process sends while it runs a cell: how many of its samples are done."""
+
+    cell: str
+    n_done: float
 
 
 @dataclass(frozen=True)
@@ -163,7 +186,9 @@ class WorkerPool:
     def n_workers(self) -> int:
         return self._n_workers
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: MayBegin = always, on_share: OnShare = ignore_share
+    ) -> Iterator[CellResult | None]:
         queue = Queue(cells, may_begin)
         workers = self._workers
         try:
@@ -174,7 +199,7 @@ class WorkerPool:
                     return
                 readable = wait([worker.connection for worker in busy], timeout=TICK_S)
                 for worker in busy:
-                    result = self._poll(worker, readable=worker.connection in readable)
+                    result = self._poll(worker, on_share, readable=worker.connection in readable)
                     if result is not None:
                         worker.cell = None
                         queue.finished(result.cell, lost=worker.connection.closed)
@@ -203,7 +228,7 @@ class WorkerPool:
         for worker, cell in zip([*idle, *map(self._brief, started)], given, strict=False):
             _send(worker, cell)
 
-    def _poll(self, worker: _Worker, *, readable: bool) -> CellResult | None:
+    def _poll(self, worker: _Worker, on_share: OnShare, *, readable: bool) -> CellResult | None:
         """A result, if the worker has one, has died, or has been silent for too long."""
         if readable:
             try:
@@ -214,6 +239,8 @@ class WorkerPool:
                 raise message
             if message == READY:
                 worker.ready, worker.began = True, time.monotonic()
+            if isinstance(message, CellShare):
+                on_share(message.cell, message.n_done)
             return message if isinstance(message, CellResult) else None
         if worker.cell is not None and worker.hangs(self._assignment.study.max_cell_s):
             stop_worker(worker)

@@ -42,6 +42,7 @@ from advrisk.run.executors.payload import (
 )
 from advrisk.run.executors.scratch import Scratch
 from advrisk.run.executors.worker import set_up_bench
+from advrisk.run.pulse import OnShare, ignore_share
 from advrisk.run.rows import CellResult, nothing_to_transfer
 from advrisk.run.workbench import Workbench
 
@@ -141,7 +142,10 @@ class RayExecutor:
     def n_workers(self) -> int:
         return self._n_wanted()
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: MayBegin = always, on_share: OnShare = ignore_share
+    ) -> Iterator[CellResult | None]:
+        del on_share  # an actor answers once a cell is done
         self._alone_since = time.monotonic()
         queue, backlog = Queue(cells, may_begin), list[Cell]()
         try:

@@ -9,6 +9,7 @@ import time
 from typing import Self
 
 from advrisk.core.errors import AdvriskError, RunError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.parts.data import Dataset
 from advrisk.run.executors import local
@@ -32,12 +33,12 @@ class TrialProcess:
         self.worker = local.spawn_worker() if self._sources else None
 
     def load(self, data: Dataset, device: str) -> None:
-        """Load every such model there; what goes wrong is an error that names the model."""
+        """Load every such model there; what goes wrong is one error that names each model."""
         if self.worker is None:
             return
         modules = tuple(sorted({module for module in self._sources.values() if not module.startswith(_OURS)}))
         order = TrialLoad(self._study, tuple(self._sources), device, data.subset([0]), tuple(sys.path), modules)
-        loading, limit_s = "", local.START_S
+        loading, limit_s, mistakes = "", local.START_S, Mistakes()
         try:
             self.worker.connection.send(order)
             while True:
@@ -46,8 +47,10 @@ class TrialProcess:
                     raise self._hung(loading, time.monotonic() - began)
                 message = self.worker.connection.recv()
                 if isinstance(message, AdvriskError):
-                    raise message
+                    mistakes.add(message)
+                    continue
                 if message == READY:
+                    mistakes.refuse()
                     return
                 (loading,), limit_s = message, self._study.max_load_s
         except (EOFError, OSError):

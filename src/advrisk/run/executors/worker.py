@@ -22,7 +22,7 @@ from advrisk.core.containment import Containment
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.parts import REGISTRIES
 from advrisk.run.detectors.ready import ready_detector
-from advrisk.run.executors.local import READY, Assignment, TrialLoad
+from advrisk.run.executors.local import READY, Assignment, CellShare, TrialLoad
 from advrisk.run.loading import load_model
 from advrisk.run.workbench import Workbench
 
@@ -46,6 +46,7 @@ def main(connection: Connection) -> None:
         except AdvriskError as error:
             connection.send(RunError(f"a worker process could not start: {error}"))
             return
+        bench.on_share = lambda cell, n_done: connection.send(CellShare(cell, n_done))
         connection.send(READY)
         while True:
             connection.send(assignment.run_cell(connection.recv(), bench))
@@ -69,7 +70,6 @@ def load_on_trial(order: TrialLoad, connection: Connection) -> None:
             load_model(name, order.study, REGISTRIES, order.data, order.device, containment)
         except AdvriskError as error:
             connection.send(error)
-            return
         finally:
             signal.alarm(0)
     connection.send(READY)
