@@ -36,7 +36,7 @@ from advrisk.core.sections import (
 from advrisk.core.sections import Value as Shown
 from advrisk.core.values import estimate_text, number_text
 from advrisk.risk.damage import DamageComparison
-from advrisk.risk.decision import Pair, alike
+from advrisk.risk.decision import Pair, undecided_with
 
 Field = tuple[Column, Callable[[ModelDamage], Shown]]
 _NAME = 60  # characters of a name below a picture
@@ -253,7 +253,7 @@ def _on_best(found: DamageAssessment) -> Iterator[str]:
     if best.operational_risk is not None:
         yield f"An attacked input of {best.model} costs {estimate_text(best.operational_risk, 'amount')} on average."
     yield from (_on_next(pair, found) for pair in found.pairs[:1] if not pair.undecided)
-    close = [best.model, *([] if found.decided else alike(best.model, found.pairs))]
+    close = [best.model, *([] if found.decided else undecided_with(best.model, found.pairs))]
     yield from (_on_shares(row, found) for row in [row for row in found.models if row.model in close][:_MOST])
     if isinstance(found.comparison, DamageComparison):
         yield "Relative damage compares these models on these samples; it is no probability of an accident."
