@@ -104,7 +104,7 @@ def _scripts() -> dict[str, Any]:
     """The page's style and scripts; it runs none but these, whose digests it names."""
     from markupsafe import Markup
 
-    own = {"plotly_script": _plotly_script(), "page_script": _own_file("page.js")}
+    own = {"charts_script": _own_file("charts.js"), "page_script": _own_file("page.js")}
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in own.values()]
     return {name: Markup(text) for name, text in own.items()} | {
         "page_style": Markup(_own_file("page.css")),
@@ -166,10 +166,6 @@ def _study_text(folder: Path) -> str:
 
 def _own_file(name: str) -> str:
     return (files("advrisk.report") / name).read_text(encoding="utf-8")
-
-
-def _plotly_script() -> str:
-    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
 def _clipped(name: object) -> "Markup | str":

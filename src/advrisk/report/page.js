@@ -1,63 +1,29 @@
-// Draws the figures, hands out their data, and makes the page fit for keyboards and paper. It asks nobody for anything.
+// Draws the figures, hands out their data, explains terms, and makes the page fit for keyboards and paper. It requests
+// nothing from anywhere.
 (() => {
   "use strict";
-  const PAPER = {".pairs": 328, "body": 680}; // pixels that a figure has across a printed page
+  const PAPER = {".pairs": 328, ".answer": 680, "body": 680}; // pixels that a figure has across a printed page
   const NARROW = 480;
   const root = document.documentElement;
   const figures = JSON.parse(document.getElementById("figures").textContent);
-  const config = {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"]};
-  const style = name => getComputedStyle(root).getPropertyValue(name).trim();
   let printing = false;
 
-  // Figures
+  // Figures: one that is folded away is drawn once it is opened, and each anew once its width changes
 
-  const themed = name => ({ink: style("--ink"), paper: style("--paper")})[name] ?? name;
-  function coloured(trace) {
-    const copy = {...trace};
-    if (trace.error_x) copy.error_x = {...trace.error_x, color: themed(trace.error_x.color)};
-    if (trace.insidetextfont) copy.insidetextfont = {...trace.insidetextfont, color: trace.insidetextfont.color.map(themed)};
-    if (trace.marker?.line) copy.marker = {...trace.marker, line: {...trace.marker.line, color: themed(trace.marker.line.color)}};
-    return copy;
-  }
-  function folded(text, room) {
-    if (text.length <= room || text.includes("<")) return text;
-    const spaces = [...text.matchAll(/ /g)].map(found => found.index);
-    const middle = spaces.reduce((best, place) => (Math.abs(place - text.length / 2) < Math.abs(best - text.length / 2) ? place : best), 0);
-    return middle ? `${text.slice(0, middle)}<br>${text.slice(middle + 1)}` : text;
-  }
-  function axis(own, narrow) {
-    const lines = {gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line"), ...own};
-    if (narrow && own?.title?.text) lines.title = {...own.title, text: folded(own.title.text, 26)};
-    return lines;
-  }
-  function fitted(trace) { // what has no place on a phone is left out, or written in two lines
-    if (trace.type === "heatmap") return {...trace, showscale: false};
-    if (trace.mode === "text") return {...trace, text: trace.text.map(said => said.replace(", ", "<br>  "))};
-    return trace;
-  }
-  function rowsFitted(shown, trace) { // names of the rows of a heat map
-    const names = trace?.type === "heatmap" && trace.meta?.narrow;
-    if (!names) return;
-    shown.yaxis = {...shown.yaxis, tickvals: trace.y, ticktext: names, tickfont: {size: 10}};
-    shown.height += 4 * names.length;
-  }
+  const widths = new WeakMap();
   function drawOne(place) {
-    if (!place.checkVisibility()) return; // folded away: it is drawn once it is opened
-    const {data, layout} = figures[place.dataset.figure];
-    const room = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
-    const narrow = room < NARROW || (!printing && innerWidth < NARROW);
-    const margin = narrow ? {l: 52, r: 12, t: 48, b: 52} : {l: 64, r: 16, t: 56, b: 56};
-    const shown = {...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: {color: style("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13},
-      margin: {...margin, ...layout.margin}, xaxis: axis(layout.xaxis, narrow), yaxis: axis(layout.yaxis, narrow)};
-    if (narrow) rowsFitted(shown, data[0]);
-    if (printing) shown.width = room;
-    if (printing && data[0]?.type === "sunburst") shown.height = room;
-    Plotly.react(place, data.map(coloured).map(trace => narrow ? fitted(trace) : trace), shown, {...config, displayModeBar: narrow ? false : "hover"});
+    if (!place.checkVisibility()) return;
+    const width = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
+    widths.set(place, place.clientWidth);
+    drawChart(place, figures[place.dataset.figure], {width, narrow: width < NARROW || (!printing && innerWidth < NARROW)});
   }
   function draw(within = document) {
     for (const place of within.querySelectorAll("[data-figure]")) drawOne(place);
   }
+  const resized = new ResizeObserver(entries => {
+    for (const {target} of entries) if (!printing && target.clientWidth !== widths.get(target)) drawOne(target);
+  });
+  for (const place of document.querySelectorAll("[data-figure]")) resized.observe(place);
   for (const choice of document.querySelectorAll("select[data-shows]")) {
     const place = document.getElementById(choice.dataset.shows);
     const chosen = document.createElement("span"); // on paper nothing can be chosen
@@ -196,5 +162,4 @@
   draw();
   reachable();
   addEventListener("resize", reachable);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 })();
