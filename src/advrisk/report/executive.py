@@ -24,6 +24,7 @@ LABELS = {
     "untested": "What was not tested",
     "further": "What else was asked",
 }
+DECIDED = "Nothing: every comparison that was asked for is decided."
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
 
@@ -38,6 +39,11 @@ class ExecutiveSummary:
     undecided: tuple[str, ...]
     untested: tuple[str, ...]
     further: tuple[str, ...] = ()
+
+    @property
+    def open_points(self) -> bool:
+        """Whether something is undecided."""
+        return self.undecided != (DECIDED,)
 
     @property
     def answer(self) -> str:
@@ -56,7 +62,7 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
         ship=_brief(_to_ship(found)),
         sure=_brief(_how_sure(found, study)),
         drivers=_brief(_what_drives(found)),
-        undecided=_brief(_undecided(found) or ["Nothing: every comparison that was asked for is decided."]),
+        undecided=_brief(_undecided(found) or [DECIDED]),
         untested=_brief(not_tested(ledger, study, found)),
         further=_brief(_further(found)),
     )
@@ -141,9 +147,7 @@ def _undecided(found: Findings) -> list[str]:
 
 def _said(found: Findings, part: Part) -> list[str]:
     """What findings add to a part themselves: the one that leads, then the others in the order of the page."""
-    leads = "indicators" if found.scenarios_stated and not found.by_damage else "damage"
-    ordered = sorted(found.answered, key=lambda one: one.name != leads)
-    return [sentence for one in ordered for sentence in summary_of(one.sections, part)]
+    return [sentence for one in found.leading_first for sentence in summary_of(one.sections, part)]
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -42,6 +42,12 @@ class Findings(Tabular):
         return [one for one in self.answers.values() if isinstance(one, Finding)]
 
     @property
+    def leading_first(self) -> list[Finding]:
+        """The same, the question that leads before the others: the study's scenarios, or damage."""
+        leads = "indicators" if self.scenarios_stated and not self.by_damage else "damage"
+        return sorted(self.answered, key=lambda one: one.name != leads)
+
+    @property
     def brought(self) -> dict[str, Finding | Unanswered]:
         """Those of assessments that packages bring."""
         return {name: one for name, one in self.answers.items() if name not in assessments.built_in}

@@ -3,7 +3,7 @@
 (() => {
   "use strict";
   const PAPER = {".pairs": 328, ".answer": 680, "body": 680}; // pixels that a figure has across a printed page
-  const NARROW = 480;
+  const NARROW = 480, LEAST = 100;
   const root = document.documentElement;
   const figures = JSON.parse(document.getElementById("figures").textContent);
   let printing = false;
@@ -12,7 +12,7 @@
 
   const widths = new WeakMap();
   function drawOne(place) {
-    if (!place.checkVisibility()) return;
+    if (!place.checkVisibility() || place.clientWidth < LEAST) return; // before it has its place, too
     const width = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
     widths.set(place, place.clientWidth);
     drawChart(place, figures[place.dataset.figure], {width, narrow: width < NARROW || (!printing && innerWidth < NARROW)});
@@ -32,6 +32,96 @@
     const show = () => { place.dataset.figure = choice.value; chosen.textContent = choice.selectedOptions[0].textContent; };
     choice.addEventListener("change", () => { show(); drawOne(place); });
     show(); // a browser may remember what was chosen before
+  }
+
+  // Contents: what is asked for is unfolded, and what is read is marked
+
+  const links = [...document.querySelectorAll("nav a")];
+  const sectionOf = link => document.getElementById(link.hash.slice(1));
+  function unfold(target) {
+    for (let one = target?.closest("details") ?? target?.querySelector("details.question"); one; one = one.parentElement?.closest("details")) one.open = true;
+  }
+  function arrive() {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    unfold(target);
+    target.scrollIntoView();
+  }
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", () => unfold(document.getElementById(link.hash.slice(1))));
+  }
+  function mark() {
+    const above = links.filter(link => sectionOf(link).getBoundingClientRect().top < innerHeight / 3);
+    const ended = scrollY > 0 && innerHeight + scrollY >= root.scrollHeight - 2;
+    const here = (ended ? links : above).at(-1) ?? links[0];
+    for (const link of links) {
+      if (link === here && !link.hasAttribute("aria-current")) {
+        link.setAttribute("aria-current", "true");
+        const list = link.closest("ul");
+        if (list.scrollWidth > list.clientWidth) list.scrollLeft = link.parentElement.offsetLeft - list.offsetLeft - 40;
+      } else if (link !== here) {
+        link.removeAttribute("aria-current");
+      }
+    }
+  }
+  const all = document.getElementById("unfold");
+  all.addEventListener("click", () => {
+    const open = all.getAttribute("aria-pressed") === "false";
+    all.setAttribute("aria-pressed", String(open));
+    all.textContent = open ? "Fold all" : "Unfold all";
+    for (const one of document.querySelectorAll("details.question")) one.open = open;
+  });
+  addEventListener("hashchange", arrive);
+  addEventListener("scroll", mark, {passive: true});
+
+  // Terms: the first of each in a section leads to the glossary, and explains itself
+
+  function explain() {
+    const terms = [...document.querySelectorAll(".glossary dt")].map(term => ({id: term.id, pattern: new RegExp(term.dataset.pattern), meaning: term.nextElementSibling.firstChild.textContent.trim()}));
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    tip.id = "meaning";
+    tip.setAttribute("role", "tooltip");
+    tip.hidden = true;
+    document.body.append(tip);
+    const show = link => {
+      tip.textContent = link.dataset.meaning;
+      tip.hidden = false;
+      const box = link.getBoundingClientRect();
+      tip.style.left = `${Math.max(8, Math.min(box.left, root.clientWidth - tip.offsetWidth - 8)) + scrollX}px`;
+      tip.style.top = `${(box.bottom + tip.offsetHeight + 12 > innerHeight ? box.top - tip.offsetHeight - 6 : box.bottom + 6) + scrollY}px`;
+    };
+    const hide = () => { tip.hidden = true; };
+    for (const section of document.querySelectorAll("main > section:not(#glossary)")) {
+      const left = new Set(terms);
+      const inside = document.createTreeWalker(section, NodeFilter.SHOW_TEXT, node =>
+        node.parentElement.closest("p, li, dt, dd, caption, thead th") && !node.parentElement.closest("code, pre, a, button, summary, h3, svg, .figure, .legend, .caption, .badge, .clip") ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_SKIP);
+      const texts = [];
+      while (inside.nextNode()) texts.push(inside.currentNode);
+      for (const text of texts) {
+        let rest = text;
+        for (;;) {
+          const next = [...left].map(term => ({term, match: term.pattern.exec(rest.data)})).filter(one => one.match).sort((a, b) => a.match.index - b.match.index)[0];
+          if (!next) break;
+          left.delete(next.term);
+          const word = rest.splitText(next.match.index);
+          rest = word.splitText(next.match[0].length);
+          const link = document.createElement("a");
+          link.className = "term";
+          link.href = `#${next.term.id}`;
+          link.dataset.meaning = next.term.meaning;
+          link.setAttribute("aria-describedby", tip.id);
+          word.replaceWith(link);
+          link.append(word);
+          link.addEventListener("pointerenter", () => show(link));
+          link.addEventListener("focus", () => show(link));
+          link.addEventListener("pointerleave", hide);
+          link.addEventListener("blur", hide);
+          link.addEventListener("click", () => { hide(); unfold(document.getElementById(next.term.id)); });
+        }
+      }
+    }
+    addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
   }
 
   // Data to take away
@@ -91,11 +181,11 @@
   const tableRows = table => [...table.rows].map(row => [...row.cells].map(said));
   for (const place of document.querySelectorAll(".figure")) {
     const holder = place.parentElement.classList.contains("scroll") ? place.parentElement : place;
-    offer(holder, "Data (CSV)", `figure ${place.dataset.figure}`, () => figureRows(figures[place.dataset.figure]));
+    offer(holder, "CSV", `figure ${place.dataset.figure}`, () => figureRows(figures[place.dataset.figure]));
   }
   for (const table of document.querySelectorAll("table")) {
     const name = table.caption?.textContent.trim() || "table";
-    offer(table.closest(".scroll"), "Table (CSV)", name, () => tableRows(table));
+    offer(table.closest(".scroll"), "CSV", name, () => tableRows(table));
   }
 
   // Phones: rows of a wide table become cards, each number below its name; to a screen reader it stays a table
@@ -157,9 +247,12 @@
   });
 
   for (const one of document.querySelectorAll("details")) {
-    one.addEventListener("toggle", () => { if (!printing) { draw(one); reachable(); } });
+    one.addEventListener("toggle", () => { if (!printing) { draw(one); reachable(); mark(); } });
   }
+  explain();
+  arrive();
   draw();
   reachable();
+  mark();
   addEventListener("resize", reachable);
 })();
