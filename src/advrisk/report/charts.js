@@ -88,7 +88,7 @@ const drawChart = (() => {
 
   // Axes
 
-  function axisOf(own, traces, name) {
+  function axisOf(own, traces, name, shapes = []) {
     const given = traces.flatMap(trace => trace[name] ?? []);
     const type = own.type ?? (given.some(value => typeof value === "string") ? "category" : "linear");
     const axis = {...own, type, reversed: own.autorange === "reversed"};
@@ -96,17 +96,17 @@ const drawChart = (() => {
       axis.names = [...new Set([...(own.categoryarray ?? []), ...given])];
       axis.ends = [-0.5, axis.names.length - 0.5];
     } else {
-      axis.ends = own.range ? [...own.range] : automatic(traces, name, type, own);
+      axis.ends = own.range ? [...own.range] : automatic(traces, name, type, own, shapes.filter(one => one[`${name}ref`] !== "paper").flatMap(one => [one[`${name}0`], one[`${name}1`]]));
     }
     if (axis.reversed) axis.ends.reverse();
     return axis;
   }
-  function automatic(traces, name, type, own) {
+  function automatic(traces, name, type, own, beside) {
     const log = value => (type === "log" ? (value > 0 ? Math.log10(value) : NaN) : value);
     const error = `error_${name}`;
     const seen = traces.flatMap(trace => (trace[name] ?? []).flatMap((value, n) => [
       log(value), log(value + (trace[error]?.array?.[n] ?? 0)), log(value - (trace[error]?.arrayminus?.[n] ?? 0))]));
-    const known = seen.filter(Number.isFinite);
+    const known = [...seen, ...beside.map(log)].filter(Number.isFinite);
     if (traces.some(trace => trace.type === "bar") && name === barsAlong(traces)) known.push(0);
     if (!known.length) return [0, 1];
     let [low, high] = [Math.min(...known), Math.max(...known)];
@@ -160,7 +160,7 @@ const drawChart = (() => {
         if (Math.log10(value) >= low - 1e-9 && Math.log10(value) <= high + 1e-9) values.push(value);
       }
     }
-    return values;
+    return values.length > 1 ? values : rounds(10 ** low, 10 ** high, most);
   }
 
   // A plot with two axes
@@ -170,7 +170,7 @@ const drawChart = (() => {
     const traces = data.filter(trace => !state.hidden.has(groupOf(trace)));
     const shown = traces.length ? traces : data;
     const size = narrow ? 11 : 12.5;
-    const x = axisOf(layout.xaxis ?? {}, shown, "x"), y = axisOf(layout.yaxis ?? {}, shown, "y");
+    const x = axisOf(layout.xaxis ?? {}, shown, "x", layout.shapes), y = axisOf(layout.yaxis ?? {}, shown, "y", layout.shapes);
     const title = layout.title?.text;
     const map = shown[0]?.type === "heatmap" ? shown[0] : null;
     let height = Math.max(140, (layout.height ?? 400) - (map || layout.showlegend === false ? 10 : 60));
@@ -235,6 +235,7 @@ const drawChart = (() => {
     });
     for (const shape of layout.shapes ?? []) {
       const across = shape.xref === "paper", up = shape.yref === "paper";
+      if (!(across || (x.at(shape.x0) >= frame.left - 1 && x.at(shape.x0) <= frame.right + 1))) continue;
       svg.append(make("line", {
         x1: across ? frame.left + shape.x0 * (frame.right - frame.left) : x.clamped(shape.x0), x2: across ? frame.left + shape.x1 * (frame.right - frame.left) : x.clamped(shape.x1),
         y1: up ? frame.bottom - shape.y0 * (frame.bottom - frame.top) : y.clamped(shape.y0), y2: up ? frame.bottom - shape.y1 * (frame.bottom - frame.top) : y.clamped(shape.y1),
@@ -436,7 +437,8 @@ const drawChart = (() => {
   }
   function slices() {} // drawn by `ring`, which has no axes
   function sector([mx, my], inner, outer, start, span) {
-    const end = start + Math.min(span, 2 * Math.PI - 1e-4), large = span > Math.PI ? 1 : 0;
+    if (span > 2 * Math.PI - 0.01) return outlineOf("circle", [mx, my], outer) + outlineOf("circle", [mx, my], inner);
+    const end = start + span, large = span > Math.PI ? 1 : 0;
     const on = (radius, turn) => p([mx + radius * Math.cos(turn), my + radius * Math.sin(turn)]);
     return `M${on(inner, start)}L${on(outer, start)}A${outer} ${outer} 0 ${large} 1 ${on(outer, end)}L${on(inner, end)}A${inner} ${inner} 0 ${large} 0 ${on(inner, start)}Z`;
   }

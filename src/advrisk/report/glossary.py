@@ -146,7 +146,7 @@ def size_pictures(folder: Path, ledger: Ledger, norm: str, eps: float) -> Pictur
         return None
     size = f"{norm} {size_text(eps)}"
     before = Picture(png(found, bounds), "an unchanged sample", "unchanged")
-    after = Picture(png(changed, bounds), f"the same with a random change of {size}", f"a random change of {size}")
+    after = Picture(png(changed, bounds), f"the same with a random change of {size}", f"{size}, at random")
     return Pictures(f"What {size} looks like", (before, after))
 
 
