@@ -30,9 +30,11 @@ _SHARES = ("share", "risk")
 _WIDE = 6  # … and from which it takes the page's width
 
 
-def page_finding(name: str, title: str, question: str, sections: Sequence[Section] | Unanswered) -> dict[str, Any]:
+def page_finding(
+    name: str, title: str, sections: Sequence[Section] | Unanswered, *, question: str = ""
+) -> dict[str, Any]:
     """One question: its anchor and title, its answer in one sentence, and what is folded under it."""
-    shown = {"anchor": name, "title": title, "question": question}
+    shown = {"anchor": name, "title": title, "question": question or title}
     if isinstance(sections, Unanswered):
         return shown | {"answer": f"No answer: {str(sections).rstrip('.')}.", "parts": []}
     first = next((one for one in sections if isinstance(one, Headline)), None)

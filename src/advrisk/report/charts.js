@@ -463,7 +463,7 @@ const drawChart = (() => {
       const button = node("button", "", swatch, node("span", "legendtext", textLines(trace.name).join(" ")));
       button.type = "button";
       button.setAttribute("aria-pressed", String(!state.hidden.has(groupOf(trace))));
-      button.title = "Show or hide";
+      button.setAttribute("aria-label", `${textLines(trace.name).join(" ")}: show or hide`);
       button.addEventListener("click", () => {
         const group = groupOf(trace);
         state.hidden.has(group) ? state.hidden.delete(group) : state.hidden.add(group);

@@ -88,7 +88,7 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     executive = executive_summary(ledger, study, found)
     for name, one in found.answers.items():
         sections = one if isinstance(one, Unanswered) else one.sections
-        shown["findings"].append(page_finding(name, title_of(name), question_of(name), sections))
+        shown["findings"].append(page_finding(name, title_of(name), sections, question=question_of(name)))
         shown["figures"] |= {} if isinstance(sections, Unanswered) else page_figures(name, sections)
     first = first_screen(found, executive)
     shown["sections"] = [

@@ -37,18 +37,18 @@
   // Contents: what is asked for is unfolded, and what is read is marked
 
   const links = [...document.querySelectorAll("nav a")];
-  const sectionOf = link => document.getElementById(link.hash.slice(1));
+  const sectionOf = link => document.getElementById(decodeURIComponent(link.hash.slice(1)));
   function unfold(target) {
     for (let one = target?.closest("details") ?? target?.querySelector("details.question"); one; one = one.parentElement?.closest("details")) one.open = true;
   }
   function arrive() {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = location.hash && sectionOf(location);
     if (!target) return;
     unfold(target);
     target.scrollIntoView();
   }
   for (const link of document.querySelectorAll('a[href^="#"]')) {
-    link.addEventListener("click", () => unfold(document.getElementById(link.hash.slice(1))));
+    link.addEventListener("click", () => unfold(sectionOf(link)));
   }
   function mark() {
     const above = links.filter(link => sectionOf(link).getBoundingClientRect().top < innerHeight / 3);
@@ -69,6 +69,7 @@
     const open = all.getAttribute("aria-pressed") === "false";
     all.setAttribute("aria-pressed", String(open));
     all.textContent = open ? "Fold all" : "Unfold all";
+    all.setAttribute("aria-label", `${all.textContent} questions`);
     for (const one of document.querySelectorAll("details.question")) one.open = open;
   });
   addEventListener("hashchange", arrive);
@@ -254,5 +255,6 @@
   draw();
   reachable();
   mark();
+  root.classList.add("drawn");
   addEventListener("resize", reachable);
 })();

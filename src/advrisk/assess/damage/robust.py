@@ -49,7 +49,8 @@ class Robustness:
         found = np.concatenate(list(self.by_model.values()))
         largest = float(max(found[np.isfinite(found)].max(initial=0.0), *thresholds, 0.0))
         tried = {eps for eps, _ in self.attacks if eps is not None} | set(thresholds)
-        sizes = sorted(
-            {*np.linspace(0, 1.02 * largest, _POINTS).tolist(), *(eps for eps in tried if eps <= 2 * largest)}
+        sizes = {*np.linspace(0, 1.02 * largest, _POINTS).tolist(), *(eps for eps in tried if eps <= 2 * largest)}
+        random = [points for model, points in self.queries.items() if model in self.by_model]
+        return sorted(
+            size for size in sizes if was_tried(size, self.attacks) and all(points.measured(size) for points in random)
         )
-        return [size for size in sizes if was_tried(size, self.attacks)]
