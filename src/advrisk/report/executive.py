@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 from advrisk.assess.findings import Findings
 from advrisk.assess.selection.answer import leading
-from advrisk.assess.selection.beside import drivers_beside, first_question, sentences_beside, without_drivers
+from advrisk.assess.selection.beside import drivers_beside, leading_first, sentences_beside, without_drivers
 from advrisk.assess.stopping import level_words, rest_words
 from advrisk.core.names import cut_words, one_line
 from advrisk.core.sections import Part, Unanswered, summary_of
@@ -21,6 +21,7 @@ LABELS = {
     "untested": "What was not tested",
     "further": "What else was asked",
 }
+DECIDED = "Nothing: every comparison that was asked for is decided."
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
 
@@ -35,6 +36,11 @@ class ExecutiveSummary:
     undecided: tuple[str, ...]
     untested: tuple[str, ...]
     further: tuple[str, ...] = ()
+
+    @property
+    def open_points(self) -> bool:
+        """Whether something is undecided."""
+        return self.undecided != (DECIDED,)
 
     @property
     def answer(self) -> str:
@@ -53,7 +59,7 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
         ship=_brief(_to_ship(found)),
         sure=_brief(_how_sure(found, study)),
         drivers=_brief(_what_drives(found)),
-        undecided=_brief(_undecided(found) or ["Nothing: every comparison that was asked for is decided."]),
+        undecided=_brief(_undecided(found) or [DECIDED]),
         untested=_brief(not_tested(ledger, study, found)),
         further=_brief(_further(found)),
     )
@@ -110,9 +116,7 @@ def _undecided(found: Findings) -> list[str]:
 
 def _said(found: Findings, part: Part) -> list[str]:
     """What findings add to a part themselves: the one that leads, then the others in the order of the page."""
-    first = first_question(found)
-    ordered = sorted(found.answered, key=lambda one: one.name != first)
-    return [sentence for one in ordered for sentence in summary_of(one.sections, part)]
+    return [sentence for one in leading_first(found) for sentence in summary_of(one.sections, part)]
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

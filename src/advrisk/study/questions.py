@@ -36,7 +36,8 @@ class AssessmentTraits:
 
     `quantities` names every number of its answers, and what requirements may use: `leak` for `leak.MODEL <= 5 %`. The
     answer gives an estimate for each model under `leak.MODEL`, or under `leak` for a quantity of the whole run.
-    `help` is a line of 80 columns, by default the first of the class's docstring.
+    `help` is a line of 80 columns, by default the first of the class's docstring. The report folds the answer under
+    `question`, by default the title.
     """
 
     title: str
@@ -47,6 +48,7 @@ class AssessmentTraits:
     follows: tuple[str, ...] = ()  # options of a part of a run (`run.part(norm=…)`) that it takes over
     help: str = ""  # what `advrisk show NAME` does
     brief: str = ""  # what is shown, in a few words; by default the title
+    question: str = ""  # that it answers
 
     @property
     def required(self) -> dict[str, Quantity]:
@@ -63,7 +65,7 @@ class AssessmentTraits:
 _NO_QUESTION = frozenset(
     (
         *("arms", "certificates", "compare", "detectors", "figures", "flags", "health"),
-        *("main", "models", "numbers", "provenance", "summary"),
+        *("main", "models", "numbers", "provenance", "reasons", "summary", "glossary"),
     )
 )
 # Options that every question has.

@@ -119,7 +119,13 @@ _OF_CALIBRATION = {
 
 BUILT_IN: Mapping[str, AssessmentTraits] = {
     "gate": AssessmentTraits(
-        "Gate", GateSpec, _OF_RUN, options=GateOptions, follows=("evasion", "cost"), brief="each requirement"
+        "Gate",
+        GateSpec,
+        _OF_RUN,
+        options=GateOptions,
+        follows=("evasion", "cost"),
+        brief="each requirement",
+        question="Is every requirement met?",
     ),
     "damage": AssessmentTraits(
         "Damage",
@@ -127,12 +133,14 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         _OF_DAMAGE,
         help="Compare models by damage: successful, undetected attacks.",
         brief="also with a detector, or a cost",
+        question="How much damage do attacks do?",
     ),
     "convergence": AssessmentTraits(
         "Are there enough samples",
         ConvergenceSpec,
         help="Show how damage settles as samples are added.",
         brief="how the numbers settle",
+        question="Are there enough samples?",
     ),
     "detection": AssessmentTraits(
         "Detectors",
@@ -142,6 +150,7 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         follows=("arms",),
         help="Evaluate detectors against all attacks at once.",
         brief="detectors against all attacks",
+        question="Do the detectors hold?",
     ),
     "indicators": AssessmentTraits(
         "Risk in your deployment",
@@ -151,6 +160,7 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         follows=("arms",),
         help="Show the risk in each scenario, and what drives it.",
         brief="risk in each scenario",
+        question="How large is the risk in your deployment?",
     ),
     "failures": AssessmentTraits(
         "Failure modes",
@@ -158,6 +168,7 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         options=FailuresOptions,
         help="List the inputs that fail where a scenario hurts most.",
         brief="the inputs that fail",
+        question="Which inputs fail?",
     ),
     "survival": AssessmentTraits(
         "How long it survives",
@@ -167,12 +178,14 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         follows=("norm", "arms"),
         help="Show how long models survive, and what breaking them costs.",
         brief="how long each model survives",
+        question="How long does each model survive?",
     ),
     "search": AssessmentTraits(
         "Searches for the worst settings",
         SearchesSpec,
         help="List the settings that each search tried, the worst first.",
         brief="settings that searches tried",
+        question="What are the worst settings?",
     ),
     "certificate": AssessmentTraits(
         "Certificates",
@@ -181,12 +194,14 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         options=CertificateOptions,
         help="Say what is certified: attacks break at most alpha of inputs.",
         brief="what is certified",
+        question="What is certified?",
     ),
     "attacks": AssessmentTraits(
         "Which attacks earn their passes",
         AttacksSpec,
         follows=("norm", "arms"),
         help="Rank attacks by how close they come, and name those to drop.",
+        question="Which attacks earn their passes?",
     ),
 }
 assessments = Assessments("assessments", BUILT_IN)
@@ -200,6 +215,11 @@ def traits_of(name: str) -> AssessmentTraits:
 def title_of(name: str) -> str:
     """The title of an assessment; its name where no installed package brings it."""
     return traits_of(name).title if name in assessments else name
+
+
+def question_of(name: str) -> str:
+    """The question that an assessment answers; its title where it states none."""
+    return (traits_of(name).question if name in assessments else "") or title_of(name)
 
 
 def built_in_quantities() -> dict[str, Quantity]:

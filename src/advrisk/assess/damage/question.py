@@ -19,7 +19,7 @@ from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section, Unanswered
 from advrisk.ledger import Ledger
-from advrisk.ledger.layout import EVASION_FILE, read_extent
+from advrisk.ledger.layout import EVASION_FILE, read_extent, read_labels
 from advrisk.risk.evasion import Evasion, ThresholdEvasion, evasion_notes, read_evasion, threshold
 from advrisk.study import AVERAGE, OPTIONS, AlarmSpec, DamageSpec, Norm, assessments, validated
 
@@ -85,7 +85,8 @@ class Damage(Assessment):
 
     def illustrated(self, folder: Path, ledger: Ledger, result: DamageAssessment) -> DamageAssessment:
         """With the nearest successes."""
-        return replace(result, examples=tuple(nearest_examples(folder, ledger, result.distances)))
+        examples = tuple(nearest_examples(folder, ledger, result.distances))
+        return replace(result, examples=examples, labels=read_labels(folder))
 
 
 def damage_question(

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from advrisk.assess.damage.assessment import LEAST, DamageAssessment, ModelDamage
-from advrisk.assess.damage.examples import Example, NearestSuccess
 from advrisk.assess.damage.figures import damage_intervals, success_curves
+from advrisk.assess.damage.front import example_sections, front
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import (
     bound_text,
@@ -17,7 +17,7 @@ from advrisk.assess.damage.words import (
 )
 from advrisk.assess.pairs import pair_quantities
 from advrisk.core.estimate import NamedEstimate
-from advrisk.core.names import counted, cut, few
+from advrisk.core.names import counted, few
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.palette import Places, model_places
 from advrisk.core.sections import (
@@ -26,8 +26,6 @@ from advrisk.core.sections import (
     Figure,
     Group,
     Headline,
-    Picture,
-    Pictures,
     Section,
     Summary,
     Table,
@@ -39,7 +37,6 @@ from advrisk.risk.damage import DamageComparison
 from advrisk.risk.decision import Pair, undecided_with
 
 Field = tuple[Column, Callable[[ModelDamage], Shown]]
-_NAME = 60  # characters of a name below a picture
 _MOST = 4  # changes of order that are listed one by one
 
 
@@ -48,6 +45,7 @@ def sections(found: DamageAssessment, models: Sequence[str] = ()) -> Iterator[Se
     places = model_places(models)
     yield Headline(headline(found))
     yield from summaries(found)
+    yield front(found, places)
     yield Text(_how(found), how=True)
     yield _decision_table(found)
     yield Text(tuple(findings(found, pairs=found.decided)))
@@ -58,7 +56,7 @@ def sections(found: DamageAssessment, models: Sequence[str] = ()) -> Iterator[Se
         yield Group("Pairwise comparison", tuple(_pairwise(found)), folded=found.decided)
     yield Group("How much it takes to break each model", tuple(_curves(found, places)))
     if found.examples:
-        yield Group("Adversarial examples", tuple(_examples(found)), folded=True)
+        yield Group("Adversarial examples", tuple(example_sections(found)), folded=True)
 
 
 def quantities(found: DamageAssessment) -> Iterator[NamedEstimate]:
@@ -199,37 +197,6 @@ def _curves(found: DamageAssessment, places: Places) -> Iterator[Section]:
     yield Text((how,), how=True)
     about = "Share of samples broken against the size of the perturbation, one curve per model."
     yield Figure("Samples broken by size", success_curves(found, places=places), about)
-
-
-# Adversarial examples
-
-
-def _examples(found: DamageAssessment) -> Iterator[Section]:
-    yield Text(
-        (
-            "The nearest one found for each model, from samples that break easily (top) to hard ones. Beside it stands "
-            "the change, amplified: gray means unchanged.",
-        ),
-        how=True,
-    )
-    for one in found.examples:
-        original = Picture(one.png, f"original of {one.sample}", _below_original(one))
-        attacked = (
-            Picture(hit.png, f"adversarial example against {hit.model}, and the amplified change", _below(hit))
-            for hit in one.attacked
-        )
-        yield Pictures(f"{one.sample}: class {one.label}", (original, *attacked))
-
-
-def _below_original(example: Example) -> str:
-    others = (f"{cut(model, _NAME)}: {word}" for model, word in example.others.items())
-    return "; ".join([f"original, class {example.label}", *others])
-
-
-def _below(hit: NearestSuccess) -> str:
-    sure = "" if hit.confidence is None else f", {percent_text(hit.confidence)} sure"
-    read = f"{cut(hit.model, _NAME)}: read as {hit.prediction}{sure}"
-    return f"{read}; size {number_text(hit.distance, 'number')}, {cut(hit.arm, _NAME)}"
 
 
 def summaries(found: DamageAssessment) -> Iterator[Summary]:

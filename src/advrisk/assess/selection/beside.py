@@ -4,13 +4,15 @@ from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.findings import Findings
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import EQUALLY, loss_interval, scenario_drivers, stated_results
+from advrisk.assess.protocol import Finding
 from advrisk.assess.selection.answer import leading
 from advrisk.risk.indicators.tree import UNIFORM
 
 
-def first_question(found: Findings) -> str:
-    """The question that the answer is of, so its sentences come first."""
-    return "indicators" if found.scenarios_stated and not found.by_damage else "damage"
+def leading_first(found: Findings) -> list[Finding]:
+    """The answered questions in the order of the page, but first the one that the answer is of."""
+    leads = "indicators" if found.scenarios_stated and not found.by_damage else "damage"
+    return sorted(found.answered, key=lambda one: one.name != leads)
 
 
 def sentences_beside(found: Findings) -> list[str]:
