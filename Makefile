@@ -16,7 +16,7 @@ BENCH := engine distances autoattack peers risk validity
 
 .PHONY: demo test check bench slow $(SLOW:%=slow-%) $(BENCH:%=bench-%) audit advisories format docs clean
 
-demo: $(VENV)/.demo
+demo: $(VENV)/.run
 	$(BIN)/advrisk demo
 
 # One process more than cores, as many tests wait for others; one thread for each. One that has done its share takes over.
