@@ -142,9 +142,8 @@ def read_answers(folder: Path, url: str | None = None, *, norm: Norm | None = No
     try:
         from advrisk.answers.store import AnswerStore
     except ModuleNotFoundError:
-        raise LedgerError(
-            needs_extra(f"{folder / ANSWERS_FILE if url is None else '--answers'}", "sqlalchemy")
-        ) from None
+        shown = str(folder / ANSWERS_FILE) if url is None else "a database of answers"
+        raise LedgerError(needs_extra(shown, "sqlalchemy")) from None
     with AnswerStore.open(url or default_url(folder), create=False) as store:
         settings = store.settings()
         other = norm is not None and settings is not None and settings.norm != norm
