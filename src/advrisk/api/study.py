@@ -14,6 +14,7 @@ from advrisk.core.containment import exits_as_errors
 from advrisk.core.durations import parse_duration
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.estimate import Estimate
+from advrisk.core.extras import extras_named
 from advrisk.core.numbers import level_text
 from advrisk.ledger import Ledger, readable_storage, writable_storage
 from advrisk.render.progress import ProgressBar, best_display
@@ -57,6 +58,7 @@ class Study:
         """Check a study given as nested dicts and lists, as the YAML file would hold them."""
         return cls(study_from(content))
 
+    @extras_named("Study.run")
     def run(
         self,
         folder: str | Path,
@@ -110,6 +112,7 @@ class Study:
 
         return certificate_doubts(self.spec)
 
+    @extras_named("Study.dry_run")
     def dry_run(
         self,
         folder: str | Path,

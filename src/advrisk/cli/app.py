@@ -100,12 +100,42 @@ def demo(
 @app.command()
 def init(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.yaml"),
+    model: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your torch model: a class or function without arguments.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="Your samples: an .npz file with x and y.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its weights: .safetensors, or a state dict.")
+    ] = None,
 ) -> None:
-    """Write a commented starter study.
+    """Write a commented study: of your model and data, or of the demo's.
 
-    Example: advrisk init study.yaml
+    With --model and --data, both are loaded: what they show is filled in, and what only you know is marked with `?`.
+    The module is searched for beside the study.
+
+    Example: advrisk init --model mynets:Net --data mine.npz --weights net.safetensors
     """
-    text = (files("advrisk.demo") / "starter.yaml").read_text(encoding="utf-8")
+    if (model is None) != (data is None) or (weights is not None and model is None):
+        raise StudyError("--model and --data go together, and --weights belongs to them; give both, or neither")
+    if path.exists():
+        raise StudyError(f"{path}: is there already; choose another name")
+    if model is not None and data is not None:
+        from advrisk.api.starting import starter_study
+
+        with redirect_stdout(sys.stderr):  # what a user's factory prints is no part of our output
+            starter = starter_study(path, model=model, data=data, weights=weights)
+        _write_new(path, starter.text)
+        print(starter.summary)
+        print(f"{path} written; {counted(starter.n_unsure, 'line')} marked `# ?` need your answer.")
+        if starter.doubt:
+            complain(starter.doubt)
+    else:
+        _write_new(path, (files("advrisk.demo") / "starter.yaml").read_text(encoding="utf-8"))
+        print(f"{path} written.")
+    print(f"Next: advrisk run {path}")
+
+
+def _write_new(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -113,7 +143,6 @@ def init(
         raise StudyError(f"{path}: is there already; choose another name") from None
     except OSError as error:
         raise StudyError(f"{path}: cannot be written: {error.strerror}") from None
-    print(f"{path} written. Next: advrisk run {path}")
 
 
 @app.command()

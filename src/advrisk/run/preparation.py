@@ -3,11 +3,13 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from torch import nn
 
 from advrisk.core.errors import RunError
+from advrisk.core.extras import needs_extra
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.checks.accuracy import doubts_about
@@ -43,6 +45,7 @@ def prepare(
 ) -> Prepared:
     """Load a study's data, models and detectors, and outline its plan."""
     refuse_miswritten(study, REGISTRIES)
+    _refuse_without_botorch(study)
     n_remote = refuse_executor(study, options)
     trial = TrialProcess(study, REGISTRIES)
     try:
@@ -55,6 +58,13 @@ def prepare(
     except BaseException:
         trial.end()
         raise
+
+
+def _refuse_without_botorch(study: StudySpec) -> None:
+    """Refuse a search by GP-UCB where its package is not installed: no setting has been tried yet."""
+    surrogates = [n for n, entry in enumerate(study.search) if entry.method == "gp-ucb"]
+    if surrogates and find_spec("botorch") is None:
+        raise study.where.error(("search", surrogates[0]), needs_extra("a search by gp-ucb", "botorch"))
 
 
 def load_bench(

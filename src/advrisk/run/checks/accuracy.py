@@ -89,7 +89,7 @@ def refuse_miswired(bench: Workbench) -> list[str]:
         if spec.expect_accuracy == 0 or (spec.expect_accuracy is None and examined_before):
             continue
         with one_thread():
-            examined = _Examined(bench, spec, bench.material.models[name])
+            examined = Examination(bench, spec, bench.material.models[name])
             complaint, doubt = examined.complaint(), examined.doubt()
         if complaint:
             refused.append(bench.study.where.error(("models", name), complaint))
@@ -108,7 +108,7 @@ def _held(bench: Workbench) -> set[tuple[str, str]]:
     return {(row["model"], row["digest"]) for row in rows}
 
 
-class _Examined:
+class Examination:
     """A model and what it says of clean samples to evaluate."""
 
     def __init__(self, bench: Workbench, spec: ModelSpec, model: Model) -> None:
