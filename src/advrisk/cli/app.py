@@ -37,7 +37,7 @@ from advrisk.cli.selecting import select
 from advrisk.cli.show.app import show_app
 from advrisk.cli.verbosity import App
 from advrisk.core.errors import StudyError
-from advrisk.core.names import visible_line
+from advrisk.core.names import counted, visible_line
 from advrisk.core.numbers import percent_text
 from advrisk.core.version import VERSION
 
