@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from advrisk.assess.changes import Change
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.damage.examples import Attacked, Example
+from advrisk.assess.damage.examples import Example, NearestSuccess
 from advrisk.assess.damage.front import front
 from advrisk.core.labels import Labels
 from advrisk.core.sections import Badge, Figure, Pictures, Table
@@ -12,8 +12,8 @@ from advrisk.core.values import value_text
 from tests.damages import BETTER, EPS, OPEN, assessed
 
 HITS = (
-    Attacked("std", 1, 0.7, 0.01, "pgd", b"std", b"change"),
-    Attacked("adv", 0, 0.7, 0.04, "pgd", b"adv", b"change"),
+    NearestSuccess("std", 1, 0.7, 0.01, "pgd", b"std", b"change"),
+    NearestSuccess("adv", 0, 0.7, 0.04, "pgd", b"adv", b"change"),
 )
 NAMED = Labels(("cat", "dog", "owl"), ("age", "income"))
 
