@@ -1,6 +1,6 @@
 """Which model the evidence names: by the study's scenarios where it states some, else by damage."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +96,13 @@ def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str
     explicit = scenario is not None or loss is not None
     context = run.context
     stated = context.scenarios_stated and not asks_for_damage(run)
-    results, lost = _scenario_results(context, scenario, loss, explicit=explicit) if explicit or stated else ((), "")
+    results, left_out, lost = (
+        _scenario_results(context, scenario, loss, explicit=explicit) if explicit or stated else ((), {}, "")
+    )
     unfinished = "" if context.status.done else context.status.so_far
     damage = _damage(context, needed=not (results or lost or unfinished))
     return Selection(
-        answer=answer(damage, results, context.for_page("gate"), lost=lost, unfinished=unfinished),
+        answer=answer(damage, results, context.for_page("gate"), lost=lost, left_out=left_out, unfinished=unfinished),
         by=", ".join(one.scenario.name for one in results) or ("scenarios" if lost else DAMAGE),
         damage=result_of(damage),
         scenarios=tuple(results),
@@ -109,16 +111,17 @@ def select_model(run: "Run", *, scenario: Sequence[str] | None = None, loss: str
 
 def _scenario_results(
     context: Context, scenario: Sequence[str] | None, loss: str | None, *, explicit: bool
-) -> tuple[Sequence[ScenarioResult], str]:
-    """The results that decide; or why there are none, where they were not asked for by name."""
+) -> tuple[Sequence[ScenarioResult], Mapping[str, str], str]:
+    """The results that decide, and why some scenarios have none; or why there are none at all, where they were not
+    asked for by name."""
     losses = None if loss is None else named_losses(context.study, [loss])
     try:
         found = context.result("indicators", scenario=None if scenario is None else list(scenario), losses=losses)
     except (RiskError, StudyError) as error:
         if explicit:
             raise
-        return (), str(error).rstrip(".")
-    return stated_results(found) or found.results[:1], ""
+        return (), {}, str(error).rstrip(".")
+    return stated_results(found) or found.results[:1], found.unanswered, ""
 
 
 def _damage(context: Context, *, needed: bool) -> DamageAssessment | Unanswered:

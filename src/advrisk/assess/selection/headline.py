@@ -1,6 +1,6 @@
 """The first sentence: the least bad of the compared models, how bad it is, and whether it meets what is required."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,7 +18,15 @@ from advrisk.study import Requirement, parse_requirement
 Requirements = Literal["met", "not met", "undecided", "not checked"]
 Gate = GateResult | Unanswered | None  # checked, not checked for a reason, or none is stated
 
-_OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ", "The scenarios ")
+_OPENINGS = (
+    "A trade-off",
+    "Undecided between ",
+    "Only ",
+    "No model is named ",
+    "In the scenario ",
+    "The scenario ",
+    "The scenarios ",
+)
 
 
 def by_damage(found: DamageAssessment) -> str:
@@ -50,6 +58,13 @@ def disagreement(results: Sequence[ScenarioResult], gate: Gate = None) -> str:
     opening = "The scenarios disagree" if len(named) > 1 else "The scenarios do not settle on one model"
     each = [f"{one.scenario.name} {_favours(one)}" for one in results]
     return with_requirements(f"{opening}: {', '.join(each)}", None, [row.model for row in results[0].models], gate)
+
+
+def without_answer(reasons: Mapping[str, str]) -> str:
+    """Which scenarios have no answer, and why the first has none."""
+    names, (reason, *_) = list(reasons), list(reasons.values())
+    opening = f"The scenario {names[0]} has" if len(names) == 1 else f"The scenarios {listed(names)} have"
+    return f"{opening} no answer, so no model is named: {reason.rstrip('.')}"
 
 
 def _favours(result: ScenarioResult) -> str:
