@@ -15,12 +15,17 @@ _NEARLY_BEST = 0.9  # sizes with this share of the best size's information are e
 
 
 def next_size(curve: BayesianEvasion, sizes: ArrayLike, rng: np.random.Generator) -> float:
-    """A random size of nearly the greatest expected information, as several labellers may answer at once."""
+    """A random one of the `informative_sizes`, as several labellers may answer at once."""
+    return float(rng.choice(informative_sizes(curve, sizes)))
+
+
+def informative_sizes(curve: BayesianEvasion, sizes: ArrayLike) -> Floats:
+    """The sizes of nearly the greatest expected information."""
     array = np.asarray(sizes, dtype=np.float64)
     if array.size == 0:
         raise RiskError("there is no size to choose from")
     information = curve.expected_information(array)
-    return float(rng.choice(array[information >= _NEARLY_BEST * information.max()]))
+    return np.asarray(array[information >= _NEARLY_BEST * information.max()])
 
 
 @dataclass(frozen=True)

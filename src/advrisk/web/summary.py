@@ -11,7 +11,7 @@ from advrisk.answers.records import Answer, Labeller, LabellingSettings
 from advrisk.assess.damage.answers import agreement, fit_answers, group_warnings, shape_doubts
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.core.estimate import Estimate
-from advrisk.core.plain import InJson
+from advrisk.core.plain import InJson, plain_fields
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, ShapeTest, curve_band, half_detected
 from advrisk.risk.labelling import Agreement
@@ -44,12 +44,8 @@ class CurveBand:
 
 @dataclass(frozen=True, eq=False)
 class LabellingSummary:
-    """A snapshot; `revision` says of which answers.
+    """A snapshot. Until the curve is `fitted` it is the prior's, and no numbers are drawn from it."""
 
-    Until the curve is `fitted` it is the prior's, and no numbers are drawn from it.
-    """
-
-    revision: tuple[int, int]
     settings: LabellingSettings
     answers: Sequence[Answer]
     labellers: tuple[LabellerProgress, ...]
@@ -65,7 +61,7 @@ class LabellingSummary:
     warnings: tuple[str, ...]
 
     in_json: ClassVar[InJson] = {
-        **dict.fromkeys(("revision", "settings", "answers", "curve", "band")),
+        **dict.fromkeys(("settings", "answers", "curve", "band")),
         **{f"settings.{name}": name for name in ("norm", "design", "seconds")},
         **{name: name for name in ("n_answers", "fitted")},
         "half": "half_size",
@@ -80,6 +76,10 @@ class LabellingSummary:
     def fitted(self) -> bool:
         """Whether the answers, and not the prior alone, say where detection sets in."""
         return tell_of_detection(self.answers)
+
+    def state(self) -> dict[str, Any]:
+        """What the operator's page shows, as plain data."""
+        return plain_fields(self) | {"figure": self.figure()}
 
     def figure(self) -> dict[str, Any]:
         """What the page draws: the curve, and each answer as a mark."""
@@ -97,7 +97,6 @@ def summarise(
     settings: LabellingSettings,
     answers: Sequence[Answer],
     labellers: Sequence[Labeller],
-    revision: tuple[int, int],
 ) -> LabellingSummary:
     """Fit the curve and everything that follows from it."""
     curve = fit_answers(answers, design=settings.design, plausible=pool.plausible, few=True)
@@ -108,7 +107,6 @@ def summarise(
     arms = _nearest_arms(pool)
     walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed, nearest_arms=arms)
     return LabellingSummary(
-        revision=revision,
         settings=settings,
         answers=answers,
         labellers=tuple(_progress(labeller.name, answers) for labeller in labellers),

@@ -11,8 +11,6 @@ from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
-from advrisk.risk.evasion import BayesianEvasion
-from advrisk.risk.labelling import next_size
 from advrisk.web.history import LabellerHistory
 from advrisk.web.stimuli import Pool
 
@@ -56,13 +54,13 @@ class Asking:
 def next_shown(
     pool: Pool,
     asking: Asking,
-    curve: BayesianEvasion,
+    sizes: NDArray[np.float64],
     *,
     labeller: int,
     place: int,
     seen: LabellerHistory,
 ) -> Shown | None:
-    """The next question to a labeller, or None when a random walk is at its end."""
+    """The next question to a labeller, adaptively about one of these sizes; None when a random walk is at its end."""
     rng = generator("label", pool.seed, labeller, place)
     if is_catch(asking.catch, pool.seed, labeller, place):
         shown = _catch(pool, asking, seen, rng)
@@ -72,8 +70,7 @@ def next_shown(
             return None
         shown = walked
     else:
-        size = next_size(curve, pool.sizes, rng)
-        shown = at_size(pool, size, seen, rng)
+        shown = at_size(pool, float(rng.choice(sizes)), seen, rng)
     first = asking.design == "forced-choice" and bool(rng.random() < 0.5)
     return replace(shown, trials=asking.trials, changed_first=first)
 

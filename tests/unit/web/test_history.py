@@ -17,7 +17,7 @@ from advrisk.answers.records import Labeller, Shown, TrialRow
 from advrisk.answers.store import AnswerStore
 from advrisk.assess.damage.answers import fit_answers
 from advrisk.core.seeds import generator
-from advrisk.risk.labelling import next_size
+from advrisk.risk.labelling import informative_sizes, next_size
 from advrisk.web.history import TrialHistory
 from advrisk.web.labelling import Labelling
 from advrisk.web.stimuli import Pool
@@ -122,8 +122,9 @@ class Room:
         """What is chosen by the history is what is chosen by all rows."""
         store, pool = self.labelling.store, self.labelling.pool
         seen, place = self.labelling.seen(who), store.n_trials(who.id)
+        sizes = informative_sizes(self.curve, pool.sizes)
         by_rows = chosen(pool, self.asking, self.curve, who.id, place, store)
-        by_history = next_shown(pool, self.asking, self.curve, labeller=who.id, place=place, seen=seen)
+        by_history = next_shown(pool, self.asking, sizes, labeller=who.id, place=place, seen=seen)
         assert by_history == by_rows
         assert seen.n_answers == n_standing(store, who.id)
 

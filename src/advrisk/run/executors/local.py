@@ -6,18 +6,15 @@ Both are handed `run_cell`. Cells that fail come back as error rows; nothing is 
 import contextlib
 import os
 import pickle
-import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Self
 
+from advrisk.core.children import ONE_THREAD, cause_of_death, start_child
 from advrisk.core.errors import RunError
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Outcome
@@ -131,9 +128,6 @@ class TrialLoad:
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
 
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-
-
 @dataclass(eq=False, kw_only=True)
 class Worker:
     """A worker that runs one cell at a time, as seen from here."""
@@ -152,13 +146,6 @@ class Worker:
 class _Worker(Worker):
     process: subprocess.Popen[bytes]
     connection: Connection
-
-
-def error_stream() -> int:
-    """Where workers may print: standard error; nowhere if it was replaced by something that is no file."""
-    with suppress(AttributeError, OSError, ValueError):  # None, StringIO, a notebook's stream
-        return sys.stderr.fileno()
-    return subprocess.DEVNULL
 
 
 class WorkerPool:
@@ -274,17 +261,7 @@ class WorkerPool:
 
 def spawn_worker() -> _Worker:
     """Start a worker process, which waits for what it is to load."""
-    ours, theirs = socket.socketpair()
-    process = subprocess.Popen(
-        # -P: nothing in the working folder can stand in for an installed package
-        [sys.executable, "-P", "-m", "advrisk.run.executors.worker", str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        stdout=error_stream(),  # results own our output
-        env=KEEP_MEMORY | os.environ | ONE_THREAD,
-        process_group=0,  # Ctrl-C is for the parent alone
-    )
-    theirs.close()
-    return _Worker(process, Connection(ours.detach()))
+    return _Worker(*start_child("advrisk.run.executors.worker", KEEP_MEMORY | os.environ | ONE_THREAD))
 
 
 def _send(worker: _Worker, cell: Cell) -> None:
@@ -302,14 +279,3 @@ def stop_worker(worker: _Worker) -> None:
     worker.connection.close()
     worker.process.kill()
     worker.process.wait()
-
-
-def cause_of_death(process: subprocess.Popen[bytes]) -> str:
-    """How a process ended, in a few words."""
-    try:
-        code = process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        return "it closed its connection"
-    if code == -signal.SIGKILL:
-        return "killed: often a sign that memory ran out"
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

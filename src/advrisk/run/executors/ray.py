@@ -22,13 +22,14 @@ from typing import Any, Self
 
 import torch
 
+from advrisk.core.children import ONE_THREAD
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted
 from advrisk.core.version import VERSION
 from advrisk.plan import Cell
 from advrisk.run.dispatch import MayBegin, Queue, always
 from advrisk.run.executors.cluster import Cluster, no_room, wanted_text
-from advrisk.run.executors.local import KEEP_MEMORY, ONE_THREAD, START_S, TICK_S, Assignment, Worker
+from advrisk.run.executors.local import KEEP_MEMORY, START_S, TICK_S, Assignment, Worker
 from advrisk.run.executors.payload import (
     Files,
     Payload,

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Self
 
+from advrisk.core.children import cause_of_death
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
@@ -54,7 +55,7 @@ class TrialProcess:
                     return
                 (loading,), limit_s = message, self._study.max_load_s
         except (EOFError, OSError):
-            raise self._died(loading, local.cause_of_death(self.worker.process)) from None
+            raise self._died(loading, cause_of_death(self.worker.process)) from None
 
     def end(self) -> None:
         """End the process, if it is still there."""
