@@ -14,6 +14,7 @@ from advrisk.render.page import page_parts, page_tile
 from advrisk.report.executive import LABELS, ExecutiveSummary
 
 MAX_TILES = 8
+_LONG = 170  # characters of an answer that is split
 _REQUIREMENTS: dict[Requirements, Badge] = {
     "met": Badge("meets every requirement", "best"),
     "not met": Badge("fails a requirement", "worst"),
@@ -26,6 +27,8 @@ _REQUIREMENTS: dict[Requirements, Badge] = {
 class FirstScreen:
     """What stands there, as the template shows it."""
 
+    answer: str
+    more: str  # what a long answer says beside
     tiles: list[dict[str, Any]]
     n_more: int  # models without a tile
     figure: list[dict[str, Any]]
@@ -38,8 +41,11 @@ def first_screen(found: Findings, executive: ExecutiveSummary) -> FirstScreen:
     """From what each question adds to it, the one that leads first."""
     fronts = [(one.name, part) for one in leading_first(found) for part in one.sections if isinstance(part, Front)]
     tiles = merged_tiles([front.tiles for _, front in fronts], found.answer("gate", GateResult))
+    answer, more = short_answer(executive.answer)
     places = model_places(found.models or [tile.model for tile in tiles])
     return FirstScreen(
+        answer=answer,
+        more=more,
         tiles=[
             page_tile(tile) | {"colour": cycled(COLOURS, places.get(tile.model, len(places)))}
             for tile in tiles[:MAX_TILES]
@@ -50,6 +56,14 @@ def first_screen(found: Findings, executive: ExecutiveSummary) -> FirstScreen:
         sentences=list(_sentences(executive)),
         size=next((front.size for _, front in fronts if front.size), None),
     )
+
+
+def short_answer(sentence: str) -> tuple[str, str]:
+    """A long sentence up to its first semicolon, and the rest as a sentence of its own."""
+    first, sign, rest = sentence.partition("; ")
+    if len(sentence) <= _LONG or not sign:
+        return sentence, ""
+    return f"{first}.", f"{rest[0].upper()}{rest[1:]}"
 
 
 def merged_tiles(held: Sequence[Sequence[Tile]], gate: Gate) -> list[Tile]:

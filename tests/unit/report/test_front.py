@@ -5,7 +5,7 @@ from dataclasses import replace
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.core.sections import Badge, Column, Tile, Unanswered
 from advrisk.report.executive import DECIDED, LABELS, ExecutiveSummary
-from advrisk.report.front import MAX_TILES, first_screen, merged_tiles
+from advrisk.report.front import MAX_TILES, first_screen, merged_tiles, short_answer
 from tests.damages import BETTER, assessed
 from tests.findings import findings_of
 
@@ -51,6 +51,13 @@ def test_three_sentences_say_how_sure_what_drives_or_is_open_and_what_was_not_te
     assert undecided.sentences[1] == (LABELS["undecided"], "adv or std.")
     assert [tile["model"] for tile in screen.tiles] == ["adv", "std"]
     assert len({tile["colour"] for tile in screen.tiles}) == 2
+
+
+def test_a_long_answer_is_split_after_its_first_clause() -> None:
+    assert short_answer("a is best; it is 1 % off.") == ("a is best; it is 1 % off.", "")
+    long = f"a is best; {'b ' * 100}fails."
+    assert short_answer(long) == ("a is best.", f"B {'b ' * 99}fails.")
+    assert short_answer(long.replace(";", ",")) == (long.replace(";", ","), "")
 
 
 def test_a_run_of_many_models_shows_some_and_says_how_many_more_there_are() -> None:

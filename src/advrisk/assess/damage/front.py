@@ -131,7 +131,9 @@ def _changed_columns(one: Example, found: DamageAssessment, title: str = "") -> 
     left = [
         f"{hit.model} {hit.n_changed - len(hit.changes)}" for hit in one.attacked if hit.n_changed > len(hit.changes)
     ]
-    notes = ["A dash: unchanged, or not among the features that changed most."]
+    notes = (
+        ["A dash: unchanged, or not among the features that changed most."] if any(None in row for row in rows) else []
+    )
     notes += [f"Further features that changed: {', '.join(left)}."] if left else []
     return Table(f"{title or 'Changed features'}: {one.sample}", columns, rows, tuple(notes))
 
