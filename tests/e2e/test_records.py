@@ -433,7 +433,7 @@ class TestMlflow:
             assert complaint in said.stderr
         monkeypatch.setitem(__import__("sys").modules, "mlflow.exceptions", None)
         said = advrisk("export", finished, "--mlflow", "sqlite:///m.db")
-        assert "pip install 'advrisk[mlflow]'" in said.stderr
+        assert 'pip install "advrisk[mlflow]"' in said.stderr
 
 
 @pytest.fixture(scope="module")

@@ -113,7 +113,8 @@ def _read_samples(data: Path, folder: Path) -> _Samples:
 
 def _settings(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The settings that the arrays need, and comments on those that are guessed."""
-    x, settings, comments = arrays.get("x"), {}, []
+    settings: dict[str, Any] = {}
+    x, comments = arrays.get("x"), []
     if x is None:
         return {}, []
     if x.ndim == 4 and (x.shape[1] in (1, 3)) == (x.shape[3] in (1, 3)):
@@ -131,7 +132,7 @@ def _range(x: Any) -> tuple[float, float]:
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
-def _likely_bounds(low: float, high: float) -> list[float]:
+def _likely_bounds(low: float, high: float) -> list[int] | list[float]:
     """The usual range of inputs that holds these values; their own range where none does."""
     for usual in ([0, 1], [-1, 1], [0, 255]):
         if usual[0] <= low and high <= usual[1]:

@@ -38,6 +38,6 @@ def extras_named(what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        if error.name is None or error.name not in EXTRAS:
             raise
         raise ExtraError(needs_extra(what, error.name), name=error.name) from None
