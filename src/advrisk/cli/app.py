@@ -35,7 +35,7 @@ from advrisk.cli.reporting import report
 from advrisk.cli.running import run_and_show
 from advrisk.cli.selecting import select
 from advrisk.cli.show.app import show_app
-from advrisk.cli.verbosity import App
+from advrisk.cli.verbosity import App, is_quiet
 from advrisk.core.errors import StudyError
 from advrisk.core.names import counted, visible_line
 from advrisk.core.numbers import percent_text
@@ -197,7 +197,8 @@ def train(
     from advrisk import api
 
     def on_epoch(model: str, epoch: int, epochs: int, loss: float) -> None:
-        print(f"{visible_line(model)}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
+        if not is_quiet():
+            print(f"{visible_line(model)}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
 
     for model in api.train(recipe, out, only=only, again=again, on_epoch=on_epoch):
         accuracy = (

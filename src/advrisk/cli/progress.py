@@ -31,7 +31,7 @@ class RunProgress(ProgressBar):
         """Show the state of the run."""
         if self.last is None:
             self._steps.done("loaded data and models")
-            for doubt in progress.doubts:
+            for doubt in () if is_quiet() else progress.doubts:
                 complain(doubt)
         if progress.latest and (self.last is None or progress.n_done > self.last.n_done):
             detail(f"cell {progress.n_done}/{progress.n_cells}: {progress.latest}")

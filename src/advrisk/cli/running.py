@@ -54,7 +54,7 @@ def _run(spec: "StudySpec", folder: str, progress: RunProgress, options: dict[st
     from advrisk.api import Study
 
     study = Study(spec)
-    for doubt in study.doubts():
+    for doubt in () if is_quiet() else study.doubts():
         complain(doubt)
     done = study.run(folder, on_progress=progress.update, progress=False, **options)
     progress.finished("ran the study", then="writing the report")

@@ -80,7 +80,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         finally:
-            steps.done("all")
+            steps.done("finished")
             _set_level("usual")
 
 

@@ -1,5 +1,6 @@
 """How long the cells to come will take, from what cells like them took."""
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,7 +10,10 @@ from advrisk.run.pulse import EVERY_S
 
 Kind = tuple[str, str]  # model, arm
 
-_ALIKE = 8.0  # cells whose work per sample differs by less than this factor speak for each other
+Rates = dict[tuple[str, int], tuple[float, float]]  # model, size of work -> seconds, passes
+
+_ANY = ""  # all models
+_ALIKE = 3  # cells whose passes per sample differ by at most so many powers of two speak for each other
 _LEAST_S = 0.2  # of observation, before cells speak for others
 
 
@@ -80,17 +84,17 @@ class Forecast:
     def seconds_left(self, n_workers: int) -> float | None:
         """Seconds to go; None where nothing comparable to some cell has run."""
         observed = self._observed()
+        rates = _rates(observed)
         total = 0.0
         for name, kind in self._kinds.items():
             if kind.n_left > 0.5:
-                if (per_sample := _per_sample(name, kind, observed)) is None:
+                if (per_sample := _per_sample(name, kind.work, observed, rates)) is None:
                     return None
                 total += kind.n_left * per_sample
-        partial = sum(
-            running.n_done * (_per_sample(_kind(running.cell), self._of(running.cell), observed) or 0.0)
-            for running in self._running.values()
-        )
-        return max(0.0, total - partial) / n_workers
+        for running in self._running.values():
+            name = _kind(running.cell)
+            total -= running.n_done * (_per_sample(name, self._of(running.cell).work, observed, rates) or 0.0)
+        return max(0.0, total) / n_workers
 
     def _observed(self) -> dict[Kind, _OfKind]:
         """Every kind of which something was seen, running cells included."""
@@ -113,15 +117,27 @@ def _kind(cell: Cell) -> Kind:
     return cell.model, cell.arm.id
 
 
-def _per_sample(name: Kind, kind: _OfKind, observed: dict[Kind, _OfKind]) -> float | None:
-    """Seconds of a sample: as observed, or by the work of kinds like it, those of the same model first."""
+def _rates(observed: dict[Kind, _OfKind]) -> Rates:
+    """Seconds and passes by model and size of work, and of all models together."""
+    rates: Rates = {}
+    for (model, _), one in observed.items():
+        for name in (model, _ANY):
+            seconds, passes = rates.get((name, _size(one.work)), (0.0, 0.0))
+            rates[name, _size(one.work)] = seconds + one.seconds, passes + (one.work + 1) * one.n_done
+    return rates
+
+
+def _per_sample(name: Kind, work: float, observed: dict[Kind, _OfKind], rates: Rates) -> float | None:
+    """Seconds of a sample: as observed, or by kinds of about as much work, those of the same model first."""
     if name in observed:
         return observed[name].seconds / observed[name].n_done
-    alike = {
-        other: one
-        for other, one in observed.items()
-        if 1 / _ALIKE <= (one.work + 1) / (kind.work + 1) <= _ALIKE and one.seconds >= _LEAST_S
-    }
-    of_model = {other: one for other, one in alike.items() if other[0] == name[0]} or alike
-    work = sum((one.work + 1) * one.n_done for one in of_model.values())
-    return (kind.work + 1) * sum(one.seconds for one in of_model.values()) / work if work else None
+    for model in (name[0], _ANY):
+        alike = [rates.get((model, _size(work) + step), (0.0, 0.0)) for step in range(-_ALIKE, _ALIKE + 1)]
+        if (seconds := sum(one for one, _ in alike)) >= _LEAST_S:
+            return (work + 1) * seconds / sum(passes for _, passes in alike)
+    return None
+
+
+def _size(work: float) -> int:
+    """The power of two nearest to the passes of a sample."""
+    return round(math.log2(work + 1))

@@ -52,7 +52,7 @@ def test_notes_and_details_are_printed_at_their_level(given: list[str], stderr: 
     assert done.exit_code == 0
     assert done.stdout == "you\n"
     assert done.stderr.startswith(stderr)
-    assert ("all in" in done.stderr) == ("-v" in given)
+    assert ("finished in" in done.stderr) == ("-v" in given)
     assert not is_quiet()
     assert Terminal.notes
 
