@@ -41,7 +41,7 @@ class DetectorTable:
     in_json: ClassVar[InJson] = {
         "table": None,
         **{f"table.{name}": name for name in ("n_attackable", "n_arms", "columns", "rows", "worst_group", "adaptive")},
-        "table.n_knowing": "n_arms_knowing",
+        "table.n_adaptive": "n_arms_knowing",
     }
 
     @property

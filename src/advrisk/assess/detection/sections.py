@@ -105,7 +105,7 @@ def on_model(tables: Sequence[DetectorTable]) -> str:
     """How many samples of a model there are and could be attacked, and how many arms know one of its detectors."""
     first = tables[0]
     n_attackable, n_usual = first.table.n_attackable, first.table.n_arms
-    n_knowing = sum(one.table.n_knowing for one in tables)
+    n_knowing = sum(one.table.n_adaptive for one in tables)
     some = "" if n_attackable == first.n else f", {n_attackable} of them attackable"
     knowing = f", {n_knowing} that {'knows' if n_knowing == 1 else 'know'} one" if n_knowing else ""
     usual = f"{counted(n_usual, 'arm')} that {'knows' if n_usual == 1 else 'know'} no detector"

@@ -152,7 +152,7 @@ def failure_modes(
     modes: list[FailureMode] = []
     for one in chosen:
         asked = scenario_risk(tensors[one.model], result.scenario, loss=result.loss, level=result.level)
-        leaves = leaf_places(asked.found.root)
+        leaves = leaf_places(asked.matched.root)
         used = np.isin(asked.tensor.samples, result.samples)
         for indicator in worst_leaves(one.tree)[:branches]:
             modes.append(_mode(ledger, asked, one.tree, indicator, leaves[indicator.path], used, n))

@@ -1,4 +1,4 @@
-"""Which family to take: the one that gives rows it has not seen greater likelihood; and all families beside it."""
+"""Choice of the family by held-out likelihood, and a comparison of all families."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
 
-_RARE = 10  # clusters that broke at a level; more of them are in one fold by chance hardly ever
+_RARE = 10  # clusters with an event at a level; more are unlikely to fall into one fold
 
 
 @dataclass(frozen=True)
 class FamilyChoice:
-    """The family with the greatest likelihood on held-out rows, and by how much it is ahead."""
+    """The family with the greatest likelihood on held-out rows, and its margin."""
 
     family: str
     runner_up: str
-    log_likelihoods: Mapping[str, float]  # of all rows, each by a fit that had not seen it
+    log_likelihoods: Mapping[str, float]  # of all rows, each by a fit without it
     margin: Estimate  # of the chosen family over the runner-up, summed over all rows
     standard_error: float
     n_clusters: int
@@ -109,7 +109,7 @@ def _choice(found: Mapping[str, Floats], clusters: NDArray[np.intp], folds: int,
 
 
 def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp]:
-    """Numbers of clusters that do not depend on the order of rows; without clusters, each row is one."""
+    """Cluster indices that do not depend on the order of rows; without clusters, each row is one."""
     if cluster is not None:
         return np.unique(columns[cluster], return_inverse=True)[1]
     order = np.lexsort([np.unique(values, return_inverse=True)[1] for values in columns.values()])
@@ -119,7 +119,7 @@ def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp]:
 
 
 def _rarest(clusters: NDArray[np.intp], event: Floats, texts: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
-    """For each cluster, a number of the rarest level that it broke at; 0 where none is rare."""
+    """For each cluster, the index of the rarest level at which it has an event; 0 if none is rare."""
     n = int(clusters.max()) + 1
     rarest, fewest, number = np.zeros(n, dtype=np.intp), np.full(n, _RARE + 1), 0
     for values in texts:
@@ -134,7 +134,7 @@ def _rarest(clusters: NDArray[np.intp], event: Floats, texts: Sequence[NDArray[A
 def _folds(
     clusters: NDArray[np.intp], event: Floats, folds: int, rng: np.random.Generator, rarest: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Each row's fold."""
+    """The fold of each row."""
     with_event = np.bincount(clusters, weights=event) > 0
     if not 2 <= folds <= with_event.sum():
         raise RiskError(
@@ -150,7 +150,7 @@ def _folds(
 
 @dataclass(frozen=True)
 class FamilyRow:
-    """One family: how well it fits, and what it says of all rows together."""
+    """One family: its goodness of fit and its mean over all rows."""
 
     family: str
     chosen: bool
@@ -158,8 +158,8 @@ class FamilyRow:
     aic: float
     bic: float
     concordance: float
-    held_out: float | None  # log-likelihood of samples that the fit had not seen
-    behind: float | None  # by how much that is less than the best
+    held_out: float | None  # log-likelihood of held-out samples
+    behind: float | None  # difference to the best family
     mean: Estimate  # up to the limit
     endless_mean: Estimate
     fit: SurvivalFit = field(repr=False, compare=False)
