@@ -187,7 +187,7 @@ def custom_loss(
     return Loss(label, function, {}, needs, (low, high), custom=True)
 
 
-@losses.register(DEFAULT, traits=LossTraits("an answer is correct or incorrect", range=_FLAGS))
+@losses.register("misclassified", traits=LossTraits("an answer is correct or incorrect", range=_FLAGS))
 def misclassified(answers: Answers) -> Floats:
     """1 where the predicted class is not the label, else 0."""
     return np.asarray(answers.prediction != _labels(answers), dtype=np.float64)

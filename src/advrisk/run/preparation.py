@@ -8,6 +8,7 @@ from pathlib import Path
 
 from torch import nn
 
+from advrisk.assess.protocol import check_assessments
 from advrisk.core.errors import RunError
 from advrisk.core.extras import needs_extra
 from advrisk.parts import REGISTRIES
@@ -22,6 +23,7 @@ from advrisk.run.options import Options
 from advrisk.run.planning import configured_detectors, outline_study, refuse_impossible
 from advrisk.run.workbench import Workbench
 from advrisk.study import StudySpec
+from advrisk.study.own_code import may_register_parts
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,10 @@ def prepare(
     detectors: Mapping[str, Scores] | None,
 ) -> Prepared:
     """Load a study's data, models and detectors, and outline its plan."""
-    refuse_miswritten(study, REGISTRIES)
+    if detectors or may_register_parts([spec.params for spec in study.models.values()], study.where.folder):
+        check_assessments(study)  # other names may be theirs: the outline refuses them once they are loaded
+    else:
+        refuse_miswritten(study, REGISTRIES)
     _refuse_without_botorch(study)
     n_remote = refuse_executor(study, options)
     trial = TrialProcess(study, REGISTRIES)

@@ -1,7 +1,7 @@
 """Names that a study may use, read from the sources of the built-in parts: importing them takes seconds, for torch.
 
 What is listed here is checked again against the registries, which also know types, limits and parts of packages. So a
-name that only a package could bring passes.
+name that only a package, or code that the study names, could bring passes.
 """
 
 import ast
@@ -22,6 +22,7 @@ from advrisk.core.traits import DETECTOR, TRANSFER
 from advrisk.study.defence import TRAINED, DefenceSpec
 from advrisk.study.gate import parse_requirement
 from advrisk.study.ground import unknown_model
+from advrisk.study.own_code import may_register_parts
 from advrisk.study.search import SearchEntry
 from advrisk.study.source import Loc, Source
 from advrisk.study.spec import ArmEntry, DataSpec, DetectorSpec, MeasureSpec, ModelSpec, NamedSpec, called_so
@@ -36,7 +37,10 @@ Complaint = tuple[Loc, str]
 
 def unknown_names(data: Mapping[str, Any], source: Source) -> list[StudyError]:
     """Parts, parameters and models that a study names and that do not exist, each with file and line."""
-    return [source.error(loc, message) for loc, message in _complaints(data)]
+    complaints = list(_complaints(data))
+    if complaints and may_register_parts(data, source.folder):
+        return []  # a name may be one of its parts: the registries decide, once it is loaded
+    return [source.error(loc, message) for loc, message in complaints]
 
 
 @cache
