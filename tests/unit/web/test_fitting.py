@@ -34,7 +34,7 @@ def test_a_process_of_low_priority_fits_and_is_replaced_once_it_has_died(
     priority = min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, 19)
     assert os.getpriority(os.PRIO_PROCESS, child.pid) == priority
     child.kill()
-    with pytest.raises(RunError, match="died.*killed"):
+    with pytest.raises(RunError, match=r"died.*killed"):
         chooser.fit()
     assert chooser.fit().revision == first.revision
     again, _ = chooser._running()
