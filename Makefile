@@ -14,10 +14,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SLOW := damage evasion indicators survival attacks runs pages faults fuzz
 BENCH := engine distances autoattack peers risk validity
 
-.PHONY: demo test check bench slow $(SLOW:%=slow-%) $(BENCH:%=bench-%) audit advisories format docs clean
+.PHONY: demo wheel test check bench slow $(SLOW:%=slow-%) $(BENCH:%=bench-%) audit advisories format docs clean
 
-demo: $(VENV)/.demo
+demo: $(VENV)/.run
 	$(BIN)/advrisk demo
+
+# What `pip install` takes anywhere else: dist/advrisk-….whl
+wheel:
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
 # One process more than cores, as many tests wait for others; one thread for each. One that has done its share takes over.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(shell expr $$(nproc 2>/dev/null || echo 2) + 1) --maxprocesses 5 --dist worksteal
@@ -30,6 +35,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 	$(PYTEST)
 
 # Every shard in turn; one that fails does not keep the others from running.

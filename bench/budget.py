@@ -17,7 +17,7 @@ from advrisk.api.study import interim_analysis
 from advrisk.assess.interim import shard_order
 from advrisk.ledger import Ledger
 from advrisk.ledger.stopping import Stopping
-from advrisk.risk.looks import look_places
+from advrisk.risk.interim import interim_schedule
 from advrisk.run.interim import analyse_targets
 from advrisk.study import parse_target
 from bench.cells import here
@@ -67,7 +67,7 @@ def _replay(run: Run, text: str, gate: Sequence[str], n_all: int) -> None:
     rows = run.query("SELECT shard, count(*) AS n FROM samples WHERE split = 'evaluate' GROUP BY ALL").to_pylist()
     sizes = {row["shard"]: row["n"] for row in rows}
     order = shard_order(sizes, (), seed=run.seed)
-    places = look_places([sizes[name] for name in order])
+    places = interim_schedule([sizes[name] for name in order])
     state = Stopping({}, order, sum(sizes.values()), len(places))
     for place in places:
         (seen,) = analyse_targets(state, place, [target], folder=run.folder, sizes=sizes, analyse=analyse)

@@ -15,7 +15,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.damage import detector_free_damage
 from advrisk.risk.decision import ahead_of, decided_pairs
-from advrisk.risk.looks import look_places, look_share, strict_level
+from advrisk.risk.interim import alpha_share, interim_schedule, strict_level
 from advrisk.risk.proportion import proportion
 
 LEVEL = 0.95
@@ -203,13 +203,13 @@ def _levels(n_shards: int, *, shares: bool, n_models: int = 2) -> list[tuple[int
     """Samples and level of every look; as for one look alone, if they do not share."""
     looks, spent, levels = _looks(n_shards), list[float](), []
     for n in looks:
-        spent.append(look_share([], spent, len(looks)))
+        spent.append(alpha_share([], spent, len(looks)))
         levels.append((n, strict_level(LEVEL, spent[-1], n_models=n_models) if shares else LEVEL))
     return levels
 
 
 def _looks(n_shards: int) -> Sequence[int]:
-    return [SHARD * place for place in look_places([SHARD] * n_shards)]
+    return [SHARD * place for place in interim_schedule([SHARD] * n_shards)]
 
 
 def _after(state: Floats, n: int, truth: float) -> Floats:

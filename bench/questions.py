@@ -4,9 +4,12 @@ Run: python -m bench questions. It takes some minutes.
 
 `advrisk label` serves a small run in a process of its own. Its database is filled with the answers of twenty labellers;
 then one more answers twenty questions over HTTP, as the page does. A wait lasts from the answer to the next question;
-meanwhile the server fits the curve to all answers. The work is the processor time of a question and its answer alone.
+meanwhile processes of the server fit the curve to all answers. The work is the processor time of a question and its
+answer alone. "For a core" is the part of the median wait in which server or client were ready but no core was free
+(Linux; of threads that are ready at once, the sum).
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -37,7 +40,7 @@ STUDY = {
 def main(*, tiny: bool = False) -> None:
     """Print the median and the longest wait after some numbers of answers."""
     numbers, n_asked = ((40,), 3) if tiny else ((200, 2_000, 20_000), 20)
-    print(f"{'answers':>8} {'work':>8} {'median wait':>12} {'longest wait':>13}")
+    print(f"{'answers':>8} {'work':>8} {'median wait':>12} {'for a core':>11} {'longest wait':>13}")
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         Study.from_dict(STUDY).run(run, workers=1)
@@ -45,9 +48,10 @@ def main(*, tiny: bool = False) -> None:
             with open_labelling(run, Wishes(), create=True) as labelling:
                 _fill(labelling, n)
                 work = list(_work(labelling, n_asked))
-            with _served(run) as operator:
-                waits = list(_waits(operator, f"labeller of {n}", n_asked))
-            times = f"{np.median(work):5.1f} ms {np.median(waits):9.0f} ms {max(waits):10.0f} ms"
+            with _served(run) as (server, operator):
+                measured = list(_waits(server, operator, f"labeller of {n}", n_asked))
+            (median, for_a_core), longest = np.median(measured, axis=0), np.max(measured, axis=0)[0]
+            times = f"{np.median(work):5.1f} ms {median:9.0f} ms {for_a_core:8.0f} ms {longest:10.0f} ms"
             print(f"{n:8,} {times}", flush=True)
 
 
@@ -75,15 +79,15 @@ def _fill(labelling: Labelling, n: int) -> None:
 
 
 @contextmanager
-def _served(run: Path) -> Iterator[str]:
-    """The operator's link of a server."""
+def _served(run: Path) -> Iterator[tuple[int, str]]:
+    """The process of a server, and its operator's link."""
     command = [sys.executable, "-m", "advrisk", "label", str(run), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = re.fullmatch(r"Operator's page: (.*)\n", server.stdout.readline())
         assert found
         try:
-            yield found[1]
+            yield server.pid, found[1]
         finally:
             server.terminate()
 
@@ -102,8 +106,8 @@ def _work(labelling: Labelling, n: int) -> Iterator[float]:
             yield 1000 * (time.thread_time() - began)
 
 
-def _waits(operator: str, name: str, n: int) -> Iterator[float]:
-    """Milliseconds from an answer to the next question."""
+def _waits(server: int, operator: str, name: str, n: int) -> Iterator[tuple[float, float]]:
+    """Milliseconds from an answer to the next question, and how many of them were spent waiting for a core."""
     with httpx.Client(timeout=120, trust_env=False) as client:
         link = client.post(f"{operator}/invite", json={"name": name}).json()["link"]
         question = client.get(f"{link}/question").json()
@@ -111,10 +115,21 @@ def _waits(operator: str, name: str, n: int) -> Iterator[float]:
             for picture in question["pictures"]:
                 client.get(f"{link}/picture/{question['nonce']}/{picture}.png").raise_for_status()
             time.sleep(0.2)  # to think
-            began = time.perf_counter()
+            began, delayed = time.perf_counter(), _for_a_core(server)
             said = "unchanged" if k % 2 else "changed"
             question = client.post(f"{link}/answer", json={"nonce": question["nonce"], "said": said}).json()
-            yield 1000 * (time.perf_counter() - began)
+            wait_ms = 1000 * (time.perf_counter() - began)
+            yield wait_ms, _for_a_core(server) - delayed
+
+
+def _for_a_core(server: int) -> float:
+    """Milliseconds in which threads of the server and of this process were ready to run but did not."""
+    delays = [file.read_text().split()[1] for pid in (server, os.getpid()) for file in _schedules(pid)]
+    return sum(map(int, delays)) / 1e6 if delays else np.nan
+
+
+def _schedules(pid: int) -> Iterator[Path]:
+    return Path(f"/proc/{pid}/task").glob("*/schedstat")
 
 
 if __name__ == "__main__":

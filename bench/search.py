@@ -15,7 +15,7 @@ import numpy as np
 
 from advrisk import Study
 from advrisk.ledger.searches import SearchRecord
-from advrisk.plan import Axis, Search, Setting
+from advrisk.plan import Search, SearchAxis, Setting
 from advrisk.run.search.design import first_settings, grid_settings, random_settings
 from advrisk.run.search.surrogate import next_settings
 from advrisk.study import Arm
@@ -43,15 +43,15 @@ HEADER = (
     """(a grid is charged whole, as it is laid out before anything is known; the others up to the first such setting)"""
 )
 
-UNIT = tuple(Axis(name, 0.0, 1.0) for name in ("x", "y", "z"))
-SIGMA = Axis("sigma", 1e-4, 1.0, log=True)
+UNIT = tuple(SearchAxis(name, 0.0, 1.0) for name in ("x", "y", "z"))
+SIGMA = SearchAxis("sigma", 1e-4, 1.0, log=True)
 
 
 def bump(x: float, top: float, width: float) -> float:
     return math.exp(-(((x - top) / width) ** 2))
 
 
-SURFACES: dict[str, tuple[tuple[Axis, ...], Rate, float]] = {
+SURFACES: dict[str, tuple[tuple[SearchAxis, ...], Rate, float]] = {
     "one parameter, by ratios": ((SIGMA,), lambda at: 0.5 * bump(math.log10(at["sigma"]), -2.7, 0.4), 0.5),
     "two parameters": (UNIT[:2], lambda at: 0.8 * bump(at["x"], 0.71, 0.3) * bump(at["y"], 0.23, 0.3), 0.8),
     "two parameters, a ridge": (
@@ -79,12 +79,12 @@ def main(*, tiny: bool = False) -> None:
     _real(size)
 
 
-def _search(axes: tuple[Axis, ...], method: str, rounds: int, batch: int = 1) -> Search:
+def _search(axes: tuple[SearchAxis, ...], method: str, rounds: int, batch: int = 1) -> Search:
     arm = Arm("toy-linf-1", "attack", "toy", norm="linf", eps=1.0)
     return Search("plain", arm, "toy-linf-1", axes, method, rounds, batch, 0.1, 1, False, ("search", 0))
 
 
-def _largest(axes: tuple[Axis, ...], rate: Rate, fine: int) -> float:
+def _largest(axes: tuple[SearchAxis, ...], rate: Rate, fine: int) -> float:
     """The top, from a very fine grid."""
     n = round(fine ** (1 / len(axes)))
     return max(rate(setting) for setting in grid_settings(_search(axes, "grid", n ** len(axes))))
@@ -98,7 +98,7 @@ def _shown(count: float) -> str:
     return f"{count:.0f}" if math.isfinite(count) else "more"
 
 
-def _of_grid(axes: tuple[Axis, ...], rate: Rate, top: float) -> str:
+def _of_grid(axes: tuple[SearchAxis, ...], rate: Rate, top: float) -> str:
     """The size of the smallest grid that has such a point, where the next finer one has one, too."""
     for side in range(2, 200):
         if all(_reaches(axes, rate, top, finer) for finer in (side, side + 1)):
@@ -106,16 +106,16 @@ def _of_grid(axes: tuple[Axis, ...], rate: Rate, top: float) -> str:
     return "more"
 
 
-def _reaches(axes: tuple[Axis, ...], rate: Rate, top: float, side: int) -> bool:
+def _reaches(axes: tuple[SearchAxis, ...], rate: Rate, top: float, side: int) -> bool:
     return max(map(rate, grid_settings(_search(axes, "grid", side ** len(axes))))) >= NEAR * top
 
 
-def _of_random(axes: tuple[Axis, ...], rate: Rate, top: float, size: Size) -> str:
+def _of_random(axes: tuple[SearchAxis, ...], rate: Rate, top: float, size: Size) -> str:
     drawn = (random_settings(_search(axes, "random", size.random), seed) for seed in range(size.seeds))
     return _shown(median(_first([*map(rate, settings)], top) for settings in drawn))
 
 
-def _of_gp(axes: tuple[Axis, ...], rate: Rate, top: float, size: Size, batch: int) -> str:
+def _of_gp(axes: tuple[SearchAxis, ...], rate: Rate, top: float, size: Size, batch: int) -> str:
     found = []
     for seed in range(size.seeds):
         one = _search(axes, "gp-ucb", size.rounds, batch)

@@ -122,12 +122,13 @@ def _of_workers(results: Iterator[CellResult], workers: int) -> Rate:
 
 def _of_naive_loop(module: nn.Module, x: Tensor, y: Tensor, *, threads: int, at_least_s: float) -> Rate:
     torch.set_num_threads(threads)
-    n, began, began_process = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - began < at_least_s:
+    n, elapsed_s, began, began_process = 0, 0.0, time.perf_counter(), time.process_time()
+    while not n or elapsed_s < at_least_s:
         inputs = x.clone().requires_grad_(True)
         F.cross_entropy(module(inputs), y).backward()
         n += len(x)
-    elapsed_s, busy_s = time.perf_counter() - began, time.process_time() - began_process
+        elapsed_s = time.perf_counter() - began
+    busy_s = time.process_time() - began_process
     torch.set_num_threads(1)
     return n / elapsed_s, busy_s / elapsed_s
 

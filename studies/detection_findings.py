@@ -7,7 +7,7 @@ from advrisk.assess.detection.assessment import DetectionAssessment, DetectorTab
 from advrisk.core.errors import RiskError
 from advrisk.risk.detection.entries import Entry
 from advrisk.risk.detection.groups import MULTI_ARMED
-from advrisk.risk.detection.table import Table
+from advrisk.risk.detection.table import DetectionTable
 from studies.detection_sections import Findings, Group, Judged
 
 
@@ -53,7 +53,7 @@ def _judged(one: DetectorTable) -> Judged:
     )
 
 
-def _norms(table: Table) -> dict[str, Entry]:
+def _norms(table: DetectionTable) -> dict[str, Entry]:
     """Norm -> its average; a norm with a single group has none but that group."""
     found = {row.norm: row.entries[MULTI_ARMED] for row in table.rows if row.kind == "group"}
     return found | {row.norm: row.entries[MULTI_ARMED] for row in table.rows if row.kind == "norm"}

@@ -1,4 +1,4 @@
-"""The README's picture: the top of the report that `make demo` writes, photographed in a headless Chromium.
+"""The README's picture: the first screen of the report that `make demo` writes, photographed in a headless Chromium.
 
     python -m studies.report_picture [RUN] [--out FILE]
 
@@ -19,7 +19,7 @@ from advrisk.core.files import whole_file
 from advrisk.report.pdf import find_chromium
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "report.png"
-WIDTH = 1180
+WIDTH = 1280
 LARGEST = 300_000  # bytes
 _COLOURS = 256
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
@@ -32,7 +32,7 @@ def run_demo(folder: Path) -> Run:
 
 
 def photograph(report: Path, target: Path = PICTURE) -> Path:
-    """The report down to its decision table, as a PNG file of few colours."""
+    """The report down to its adversarial examples, as a PNG file of few colours."""
     from PIL import Image
     from playwright.sync_api import sync_playwright
 
@@ -40,10 +40,9 @@ def photograph(report: Path, target: Path = PICTURE) -> Path:
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=_FLAGS)
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.goto(report.resolve().as_uri())
-        page.wait_for_selector("#damage .main-svg")
-        last = "document.querySelector('[data-figure=\"damage intervals\"]')"
-        height = page.evaluate(f"{last}.getBoundingClientRect().bottom")
-        taken = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height + 16})
+        page.wait_for_selector("#summary .chart")
+        height = page.evaluate("document.querySelector('#summary').getBoundingClientRect().bottom")
+        taken = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
         browser.close()
     with Image.open(io.BytesIO(taken)) as picture, whole_file(target) as file:
         picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)

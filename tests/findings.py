@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from advrisk.assess.findings import Findings
 from advrisk.assess.protocol import finding_of
 from advrisk.core.sections import Unanswered
-from advrisk.report.findings import Findings
 from advrisk.study import assessments
 
 

@@ -38,6 +38,7 @@ SLOW: Mapping[str, tuple[str, ...]] = {
         "tests/e2e/test_same_rows.py",
         "tests/e2e/test_search.py",
         "tests/e2e/test_targets.py",
+        "tests/e2e/test_wheel.py",
         "tests/unit/ledger/maintenance/test_compacting.py",
         "tests/unit/ledger/sync/test_remote.py",
         "tests/unit/studies/test_report_picture.py",

@@ -14,7 +14,7 @@ from advrisk.engine import Model, Space, Suspicion
 from advrisk.engine.suspicion import measured, scored
 from advrisk.parts.detectors import Examples, detectors
 from advrisk.testing import ConformanceError, check_detector, toys
-from advrisk.testing.conformance import N_SAMPLES, Case
+from advrisk.testing.conformance import N_SAMPLES, ToyCase
 from advrisk.testing.detectors import toy_examples
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
@@ -43,7 +43,7 @@ def test_keeps_its_promises(part: Part[DetectorTraits]) -> None:
 def test_a_score_costs_the_same_whatever_the_batch(part: Part[DetectorTraits]) -> None:
     """Counted by the probe, as seen by the model itself, and measured before the attack begins."""
     model, x = toys.conv_net(dropout=0.3), toys.images(64)
-    case = Case("conv", model, Space.box(0, 1), toys.images(N_SAMPLES), 0.1, {})
+    case = ToyCase("conv", model, Space.box(0, 1), toys.images(N_SAMPLES), 0.1, {})
     for params in SETTINGS[part.name]:
         suspicion = Suspicion(part.name, _scoring(part, params, case), differentiable=part.traits.differentiable)
         passes = measured(suspicion, model, x[:1]).passes
@@ -61,13 +61,13 @@ def test_a_score_costs_the_same_whatever_the_batch(part: Part[DetectorTraits]) -
 def test_what_a_score_costs(name: str, expected: int) -> None:
     """One look inside; that and five thinned networks; two squeezed copies; none."""
     part, model = detectors.get(name), toys.conv_net(dropout=0.3)
-    case = Case("conv", model, Space.box(0, 1), toys.images(N_SAMPLES), 0.1, {})
+    case = ToyCase("conv", model, Space.box(0, 1), toys.images(N_SAMPLES), 0.1, {})
     score = _scoring(part, SETTINGS[name][0], case)
     fresh = toys.conv_net(dropout=0.3)  # of which nothing is known yet, as in a process that reads what was learned
     assert measured(Suspicion(name, score), fresh, toys.images(1)).passes == expected
 
 
-def _scoring(part: Part[DetectorTraits], params: dict[str, Any], case: Case) -> Callable[[Tensor, Model], Tensor]:
+def _scoring(part: Part[DetectorTraits], params: dict[str, Any], case: ToyCase) -> Callable[[Tensor, Model], Tensor]:
     detector = part.function(**part.bind(params))
     if not part.traits.learns:
         score: Callable[[Tensor, Model], Tensor] = detector.score

@@ -126,7 +126,7 @@ def test_a_library_that_is_not_installed_is_named_with_the_remedy(
     small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "foolbox", None)  # as if there were none
-    with pytest.raises(StudyError, match=r"pip install 'advrisk\[foolbox\]'"):
+    with pytest.raises(StudyError, match=r'pip install "advrisk\[foolbox\]"'):
         Study.from_dict(small).run(tmp_path / "run")
 
 

@@ -1,13 +1,16 @@
 """What an operator might try who wants a certificate at any price, and what readers are shown of it."""
 
+import fcntl
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
+from sklearn.datasets import load_digits
 from torch import Tensor
 
 from advrisk import Run, Study
@@ -280,6 +283,28 @@ def test_trying_until_it_succeeds_is_a_caveat_everywhere(nets: Path, tmp_path: P
     assert caveat in (tmp_path / "pack/index.json").read_text()
 
 
+def test_samples_that_were_attacked_under_another_name_before_are_a_caveat(
+    nets: Path, tmp_path: Path, advrisk: Command
+) -> None:
+    """One file of samples, evaluated with all attacks; the same under new names, certified with the weak one."""
+    digits = load_digits()
+    x, y = (digits.images[1400:1480, None] / 16).astype(np.float32), digits.target[1400:1480]
+    content = content_of(nets)
+    for name, arms, splits in (
+        ("first", content["arms"], {"evaluate": 80}),
+        ("second", content["arms"][1:], {"evaluate": 20, "calibrate": 60}),
+    ):
+        np.savez(tmp_path / f"{name}.npz", x=x, y=y, id=[f"{name}-{place}" for place in range(len(x))])
+        data = {"source": "npz", "path": str(tmp_path / f"{name}.npz"), "bounds": [0, 1], "order": "file", **splits}
+        asked = {"certificate": {"alpha": 0.5, "zeta": 0.05}} if "calibrate" in splits else {}
+        Study.from_dict(content | {"data": data, "arms": arms, "assess": asked}).run(tmp_path / "tried", workers=0)
+    done = advrisk("certify", "tried", "--out", "out", "--json")
+    (written,) = json.loads(done.stdout)
+    assert (done.returncode, written["certified"]) == (4, False)
+    assert "attacks, or attacked, under another name: 60." in written["caveats"][0]
+    assert advrisk("gate", "tried", "--require", "certificate.plain").returncode == 4
+
+
 def lose_question(run: Run) -> None:
     (segment,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
     shutil.rmtree(segment)
@@ -377,6 +402,17 @@ def test_a_cut_tail_leaves_inputs_behind_that_are_a_caveat(
     assert weak.startswith("These attacks are weak")
     assert caveat.startswith("Inputs are kept of 1 cell on samples to calibrate that the ledger does not hold")
     assert advrisk("gate", "run", "--require", "certificate.plain").returncode == 4
+
+
+def test_a_lock_that_is_held_hides_no_inputs_from_before(nets: Path, run: Run) -> None:
+    (segment,) = [path.parent for path in (run.folder / "ledger").rglob("questions.parquet")]
+    cut_tail(run, segment)
+    content = content_of(nets)
+    Study.from_dict(content | {"arms": content["arms"][1:]}).run(run.folder, workers=0)
+    with (run.folder / "lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        caveats = Run.open(run.folder).certificate().of("plain").caveats
+    assert caveats[0].startswith("Inputs are kept of 1 cell on samples to calibrate that the ledger does not hold")
 
 
 def test_a_stopped_run_that_is_resumed_leaves_no_caveat(nets: Path, run: Run) -> None:

@@ -224,7 +224,7 @@ def test_the_page_in_a_real_browser(browser: Any, written: Path, width: int, sch
     page.locator(".clauses a[href='#numbers-damage']").first.click()
     assert page.locator("#numbers-damage").is_visible()
     page.locator("#numbers-damage a[href^='report.html']").click()
-    page.wait_for_selector(".figure .main-svg", state="attached")
+    page.wait_for_selector(".figure .chart", state="attached")
     assert page.url.endswith("report.html#damage")
     assert complaints == []
     page.close()

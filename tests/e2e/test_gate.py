@@ -160,13 +160,12 @@ def test_the_workflow_in_the_docs_is_the_file_beside_them() -> None:
     assert f'```yaml title="advrisk-gate.yml"\n{text}```' in (docs / "gate.md").read_text()
     steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
     commands = [step["run"].split() for step in steps if step.get("run", "").startswith("advrisk ")]
-    known = {
-        name: {word for option in command.params for word in option.opts}
-        for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
-    }
+    verbs = get_command(app).commands  # type: ignore[attr-defined]
     assert [words[1] for words in commands] == ["run", "gate", "compare"]
-    for words in commands:
-        assert {word for word in words if word.startswith("--")} <= known[words[1]]
+    for _, verb, *words in commands:
+        assert verbs[verb].make_context(verb, words).params
+    with pytest.raises(Exception, match="No such option"):
+        verbs["gate"].make_context("gate", ["runs/new", "--junits", "gate.xml"])
 
 
 def test_the_report_tells_of_the_gate(folder: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def report(run: Run) -> Path:
 
 def unfold(visit: Visit) -> None:
     visit.page.evaluate("for (const folded of document.querySelectorAll('#indicators details')) folded.open = true")
-    visit.until("[...document.querySelectorAll('#indicators .figure')].every(one => one.querySelector('.main-svg'))")
+    visit.until("[...document.querySelectorAll('#indicators .figure')].every(one => one.querySelector('.chart'))")
 
 
 class TestInBrowser:
@@ -87,7 +87,7 @@ class TestInBrowser:
         figures = section.locator(".figure")
         assert figures.count() == 2 * (3 + 2) + 2  # bars, a branch, a level and two sunbursts for each loss; heat maps
         for place in range(figures.count()):
-            assert figures.nth(place).locator(".trace, .hm image, .slice").count() > 0, "an empty plot"
+            assert figures.nth(place).locator(".trace path, .cell, .slice").count() > 0, "an empty plot"
         for link in visit.page.locator("nav a[href='#indicators'], nav a[href='#failures']").all():
             link.click()
             assert visit.page.locator(link.get_attribute("href")).is_visible()

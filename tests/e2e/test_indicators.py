@@ -261,7 +261,7 @@ def test_a_class_change_that_attacks_did_not_ask_about_is_refused_with_the_remed
     assert "`success: prediction`" in " ".join(said.stderr.split())
     both = run.indicators(scenarios={"calm": {"noise": 0.1}, "town": TOWN}, losses=["class-change"])
     assert both.scenarios == ("calm",)
-    assert any(note.startswith("The scenario town is left out: the loss class-change asks") for note in both.notes)
+    assert any(note.startswith("The scenario town is left out: the loss class-change compares") for note in both.notes)
 
 
 def test_the_labels_of_an_exported_tensor_work(run: Run, advrisk: Command, tmp_path: Path) -> None:

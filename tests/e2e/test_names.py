@@ -67,7 +67,7 @@ def test_numbers_are_the_same_under_other_names(finished: tuple[Path, Path]) -> 
     assert {one.name for one in after} == {"squeezed"}
     assert {one.name for one in before} == {"feature-squeezing,bits=2"}
     assert [one.overall for one in before] == [one.overall for one in after]
-    assert [one.table.n_knowing for one in before] == [one.table.n_knowing for one in after] == [1] * len(after)
+    assert [one.table.n_adaptive for one in before] == [one.table.n_adaptive for one in after] == [1] * len(after)
     assert plain.damage().models == named.damage().models
     assert named.gate().results
 

@@ -39,9 +39,9 @@ def test_the_report_draws_and_stays_offline(browser: Any, report: Path) -> None:
     width = 1200  # phones and the dark are for test_report_page.py
     visit = Visit(browser, report, width=width)
     figures = visit.page.locator(".figure:visible")
-    assert figures.count() == 11  # none of survival, which the study does not ask for
+    assert figures.count() == 12  # none of survival, which the study does not ask for
     for place in range(figures.count()):
-        assert figures.nth(place).locator(".trace, .hm image, .slice").count() > 0, "an empty plot"
+        assert figures.nth(place).locator(".trace path, .cell, .slice").count() > 0, "an empty plot"
     for link in visit.page.locator("nav a").all():
         link.click()
         assert visit.page.locator(link.get_attribute("href")).is_visible()
@@ -87,8 +87,8 @@ def test_the_section_on_detectors_draws_and_shows_what_the_api_says(
     for place, one in enumerate(watched.detection().tables):
         overview = section.locator("table").first.locator("tbody tr")
         assert f"{one.overall.auroc.value:.3f}" in overview.nth(place).inner_text()
-        section.locator("summary").nth(place).click()
-        shown = section.locator("details").nth(place).inner_text()
+        section.locator("details summary").nth(1 + place).click()  # the first is that of the question
+        shown = section.locator("details details").nth(place).inner_text()
         for row in one.table.rows:
             assert row.label in shown
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"

@@ -29,9 +29,11 @@ in_browser = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the browser tests did not run"),
 ]
 SECTIONS = [
-    *("summary", "damage", "convergence", "detection", "indicators", "failures", "survival", "certificate"),
-    *("attacks", "arms", "health", "provenance"),
+    *("summary", "reasons", "damage", "convergence", "detection", "indicators", "failures", "survival", "certificate"),
+    *("attacks", "arms", "health", "provenance", "glossary"),
 ]
+WORDS = 1500  # of a page on which nothing is unfolded
+BYTES = 2_000_000
 LONG = "n" * 10_000
 MODELS = {
     "plain": f"=cmd|'/C calc'!A0 </script><script>alert(1)</script> {{{{7*7}}}} \u05d0\u05d1\u202e {LONG}",
@@ -115,11 +117,6 @@ def renamed_question(table: pa.Table) -> pa.Table:
     return pa.Table.from_pylist([row], schema=table.schema)
 
 
-def unfold(visit: Visit) -> None:
-    visit.page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
-    visit.until("[...document.querySelectorAll('.figure')].every(one => one.querySelector('.main-svg'))")
-
-
 def saved(visit: Visit, button: Any) -> list[list[str]]:
     """The lines of what a button hands out."""
     with visit.page.expect_download() as waiting:
@@ -142,14 +139,15 @@ class TestInBrowser:
             link.click()
             section = visit.page.locator(link.get_attribute("href"))
             assert section.locator("h2").is_visible()
-        for summary in visit.page.locator("summary").all():
+        visit.unfold()
+        for summary in reversed(visit.page.locator("summary").all()):  # those within others first
             before = summary.evaluate("one => one.parentElement.open")
             summary.click()
             assert summary.evaluate("one => one.parentElement.open") is not before
-        unfold(visit)
+        visit.unfold()
         figures = visit.page.locator(".figure")
         for place in range(figures.count()):
-            assert figures.nth(place).locator(".trace, .hm image, .slice").count() > 0, "an empty plot"
+            assert figures.nth(place).locator(".trace path, .cell, .slice").count() > 0, "an empty plot"
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
         assert visit.complaints == []
         assert visit.left_the_machine() == []
@@ -176,6 +174,95 @@ class TestInBrowser:
             "[...document.querySelectorAll('[id]')].filter(one => !one.closest('svg')).map(one => one.id)"
         )
         assert len(ids) == len(set(ids))
+
+    def test_the_first_screen_is_the_answer_and_the_rest_is_folded(self, browser: Any, report: Path, run: Run) -> None:
+        page = Visit(browser, report, width=1280, folded=True).page
+        tiles = page.locator("#summary .tile")
+        damage = {row.model: row for row in run.damage().models}
+        assert {tile.locator("h3").inner_text() for tile in tiles.all()} == set(damage)
+        for tile in tiles.all():
+            row, text = damage[tile.locator("h3").inner_text()], tile.inner_text().replace("\u00a0", " ")
+            for share in (*row.robust_accuracy.values(), row.clean_accuracy):
+                assert f"{100 * share.value:.1f} % [{100 * share.low:.1f}, {100 * share.high:.1f}]" in text
+            assert "risk, night" in text
+        assert page.locator("#summary .figure .trace").count() == 3 * len(damage)
+        assert page.locator("#summary .row img").count() == 1 + len(damage)
+        assert page.locator("#summary .points dd").count() == 3
+        assert page.locator("details[open]").count() == 0
+        words = len(page.locator("body").inner_text().split())
+        assert 100 < words <= WORDS
+        assert report.stat().st_size <= BYTES
+
+    @pytest.mark.parametrize("width", [1280, 390])
+    def test_contents_stay_in_view_say_what_is_read_and_unfold_it(self, browser: Any, report: Path, width: int) -> None:
+        visit = Visit(browser, report, width=width, folded=True)
+        page = visit.page
+        page.locator("nav a[href='#survival']").click()
+        assert page.locator("#survival details.question").get_attribute("open") is not None
+        assert page.locator("#damage details.question").get_attribute("open") is None
+        visit.until("document.querySelector('nav [aria-current]').hash === '#survival'")
+        for _ in range(3):
+            box = page.locator("nav").bounding_box()
+            assert (box["x"], box["y"]) == (0, 0)
+            page.mouse.wheel(0, 700)
+            page.wait_for_timeout(50)
+        heading = page.locator("#survival h2")
+        page.locator("nav a[href='#survival']").click()
+        page.wait_for_timeout(50)
+        if width == 390:
+            assert heading.bounding_box()["y"] >= page.locator("nav").bounding_box()["height"], "the bar covers it"
+        page.locator("#unfold").click()
+        assert page.locator("details.question:not([open])").count() == 0
+        page.locator("#unfold").click()
+        assert page.locator("details.question[open]").count() == 0
+
+    def test_terms_explain_themselves_on_hover_and_by_keyboard(self, browser: Any, report: Path) -> None:
+        page = Visit(browser, report, folded=True).page
+        term = page.locator("#summary .term", has_text="robust accuracy").first
+        for reach, leave in ((term.hover, lambda: page.mouse.move(0, 0)), (term.focus, term.blur)):
+            reach()
+            assert "no attack of this run broke" in page.locator("#meaning").inner_text()
+            leave()
+            assert not page.locator("#meaning").is_visible()
+        term.click()
+        meaning = page.locator("#term-robust_accuracy + dd")
+        assert meaning.is_visible()
+        assert page.locator("#glossary img").count() == 2, "what the first stated size looks like"
+        assert page.locator("#term-survival").count() == 1
+        hrefs = page.locator(".term").evaluate_all("all => all.map(one => decodeURIComponent(one.hash.slice(1)))")
+        assert set(hrefs) <= set(page.locator(".glossary dt").evaluate_all("all => all.map(one => one.id)"))
+
+    def test_points_of_a_figure_are_read_by_pointer_and_arrow_keys(self, browser: Any, report: Path, run: Run) -> None:
+        page = Visit(browser, report).page
+        place = page.locator("[data-figure='damage intervals']")
+        tip = place.locator(".tip")
+        place.scroll_into_view_if_needed()
+        place.locator(".mark").first.hover()
+        models = {row.model: row for row in run.damage().models}
+        assert any(tip.inner_text().startswith(name) for name in models)
+        page.mouse.move(0, 0)
+        assert not tip.is_visible()
+        place.focus()
+        said = set()
+        for _ in models:
+            page.keyboard.press("ArrowDown")
+            said.add(tip.inner_text().splitlines()[0])
+        assert said == set(models)
+        page.keyboard.press("Escape")
+        assert not tip.is_visible()
+
+    def test_a_legend_hides_and_shows_a_model_and_covers_nothing(self, browser: Any, report: Path) -> None:
+        page = Visit(browser, report, folded=True).page
+        figure = page.locator("#summary .figure")
+        legend, chart = figure.locator(".legend").bounding_box(), figure.locator(".chart").bounding_box()
+        assert legend["y"] + legend["height"] <= chart["y"] + 1
+        button = figure.locator(".legend button").first
+        button.click()
+        assert figure.locator(".trace").count() == 3
+        assert button.get_attribute("aria-pressed") == "false"
+        assert page.evaluate("document.activeElement.closest('.legend') !== null"), "the focus is lost"
+        button.click()
+        assert figure.locator(".trace").count() == 6
 
     def test_it_can_be_used_by_keyboard_alone(self, browser: Any, report: Path) -> None:
         visit = Visit(browser, report, width=390)
@@ -267,7 +354,7 @@ class TestInBrowser:
         visit = Visit(browser, hostile.report(), width=width)
         page = visit.page
         assert [link.get_attribute("href") for link in page.locator("nav a").all()] == [f"#{one}" for one in SECTIONS]
-        unfold(visit)
+        visit.unfold()
         names = set(MODELS.values())
         assert names <= set(page.locator("#damage tbody th").all_text_contents())
         for section in ("damage", "convergence", "detection", "indicators", "survival", "certificate", "provenance"):
@@ -294,13 +381,13 @@ class TestInBrowser:
         for name in ("damage samples_broken_by_size", "damage intervals", "arms", "survival survival_curves"):
             place = page.locator(f"[data-figure='{name}']")
             place.scroll_into_view_if_needed()
-            box = place.locator(".nsewdrag").first.bounding_box()
+            box = place.locator(".chart").bounding_box()
             for across in (0.2, 0.5, 0.8):
                 for up in (0.15, 0.5, 0.85):
                     page.mouse.move(box["x"] + across * box["width"], box["y"] + up * box["height"])
                     page.wait_for_timeout(30)
-                    assert page.locator(".hoverlayer a").count() == 0
-                    assert "undefined" not in page.locator(".hoverlayer").first.text_content()
+                    assert page.locator(".tip a").count() == 0
+                    assert "undefined" not in place.locator(".tip").text_content()
         legend = page.locator("[data-figure='damage samples_broken_by_size'] .legendtext").all_text_contents()
         assert any(text.startswith("=cmd|'/C calc'!A0 <") for text in legend)
         assert any("<img" in text for text in legend)
@@ -328,7 +415,7 @@ class TestInBrowser:
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert page.locator("details:not([open])").count() == 0
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        widths = page.evaluate("[...document.querySelectorAll('.figure .main-svg')].map(one => one.clientWidth)")
+        widths = page.evaluate("[...document.querySelectorAll('.figure .chart')].map(one => one.clientWidth)")
         assert 0 < min(widths) <= max(widths) <= 680
         assert not page.locator(".tools button").first.is_visible()
         assert not page.locator("nav").is_visible()
@@ -437,4 +524,4 @@ def test_where_the_numbers_come_from(run: Run, report: Path) -> None:
         assert command in page
     assert "advrisk certify RUN" in page
     assert f"torch {found.torch[0]}" in page
-    assert report.stat().st_size < 8_000_000
+    assert report.stat().st_size < BYTES

@@ -1,6 +1,7 @@
 """A search and a certificate's cells as a user runs them: by workers that stay, by the command line."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,21 @@ def test_mistakes_in_a_search_cost_nothing(advrisk: Command, searched: dict[str,
     assert "pgd has no parameter 'step_sise'; did you mean 'step_size'" in failed.stderr
     assert "study.yaml:" in failed.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_without_botorch_only_a_search_by_gp_ucb_is_refused(
+    advrisk: Command, searched: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "botorch", None)  # as if it were not installed
+    searched["search"] = [SEARCH, SEARCH | {"method": "gp-ucb"}]
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(searched, sort_keys=False))
+    failed = advrisk("run", "study.yaml", "--out", "run")
+    assert failed.returncode == 2
+    assert 'search[1]: a search by gp-ucb needs botorch: pip install "advrisk[search]"' in failed.stderr
+    assert not (tmp_path / "run").exists()
+    searched["search"] = [SEARCH]
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(searched, sort_keys=False))
+    assert advrisk("run", "study.yaml", "--out", "run", "--dry-run").returncode == 0
 
 
 @pytest.mark.slow

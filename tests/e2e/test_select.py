@@ -160,7 +160,7 @@ def test_a_size_beyond_the_data_is_refused_wherever_it_is_asked(
                     ["compare", "run", "run"]):  # fmt: skip
         done = advrisk(*command, "--evasion", "4")
         assert (done.returncode, done.stdout) == (2, ""), command
-        assert complaint in done.stderr
+        assert done.stderr.startswith(f"advrisk: {complaint}"), "no file is to blame"
     for evasion in (4, "4", threshold(4)):
         with pytest.raises(StudyError, match="did you mean 4/255"):
             run.damage(evasion=evasion)

@@ -208,7 +208,7 @@ class TestInBrowser:
         visit = Visit(browser, report, width=width, scheme=scheme)
         section = visit.page.locator("#survival")
         visit.page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
-        visit.until("[...document.querySelectorAll('.figure')].every(one => one.querySelector('.main-svg'))")
+        visit.until("[...document.querySelectorAll('.figure')].every(one => one.querySelector('.chart'))")
         figures = section.locator(".figure")
         shown = set(run.figures()) & {figures.nth(n).get_attribute("data-figure") for n in range(figures.count())}
         assert len(shown) == figures.count()

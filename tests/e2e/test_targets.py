@@ -11,7 +11,7 @@ import pytest
 
 from advrisk import Run, Study
 from advrisk.api import study as targets
-from advrisk.assess.interim import Seen
+from advrisk.assess.interim import InterimResult
 from advrisk.cli import DONE, UNDECIDED
 from advrisk.core.errors import StudyError
 from advrisk.ledger import Ledger
@@ -147,7 +147,7 @@ def test_a_run_that_was_killed_between_looks_goes_on_to_the_next(
     study, n_looks = Study.from_dict(quick(study_of(nets))), 0
     precision = targets._precision
 
-    def killed(*given: Any) -> Seen:
+    def killed(*given: Any) -> InterimResult:
         nonlocal n_looks
         n_looks += 1
         if n_looks == 3:

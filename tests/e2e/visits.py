@@ -16,9 +16,11 @@ FLAGS = [
 
 
 class Visit:
-    """A page opened at some width, with everything it complained about or asked for."""
+    """A page opened at some width, with everything it complained about or asked for; its questions are unfolded."""
 
-    def __init__(self, browser: Any, report: Path, *, width: int = 1200, scheme: str = "light") -> None:
+    def __init__(
+        self, browser: Any, report: Path, *, width: int = 1200, scheme: str = "light", folded: bool = False
+    ) -> None:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -27,7 +29,15 @@ class Visit:
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(report.as_uri())
-        self.page.wait_for_selector(".figure .main-svg", state="attached")
+        self.page.wait_for_selector("html.drawn", state="attached")
+        if not folded:
+            self.unfold("details.question")
+
+    def unfold(self, which: str = "details") -> None:
+        """Open these, and wait until every figure that is shown is drawn."""
+        self.page.evaluate(f"for (const one of document.querySelectorAll('{which}')) one.open = true")
+        shown = "[...document.querySelectorAll('.figure')].filter(one => one.checkVisibility())"
+        self.until(f"{shown}.every(one => one.querySelector('.chart'))")
 
     def left_the_machine(self) -> list[str]:
         return [url for url in self.requests[1:] if not url.startswith(("data:", "blob:"))]

@@ -53,10 +53,17 @@ def _walk(value: Any, place: str) -> Iterator[tuple[str, Any]]:
                 yield from _walk(held, f"{place}.{key}")
     elif isinstance(value, list):
         yield f"{place}.length", len(value)
-        for number, held in enumerate(value):
-            yield from _walk(held, f"{place}[{number}]")
+        for name, held in zip(_names(value), value, strict=True):
+            yield from _walk(held, f"{place}[{name}]")
     else:
         yield place, value
+
+
+def _names(rows: list[Any]) -> list[str]:
+    """Rows by what they are of, where that is one of a kind, so that a row that is new shifts none; else by number."""
+    kinds = ("quantity", "model", "of", "eps", "loss", "than", "name", "arm")
+    named = [" ".join(str(row[kind]) for kind in kinds if kind in row) if isinstance(row, dict) else "" for row in rows]
+    return [name if name and named.count(name) == 1 else str(number) for number, name in enumerate(named)]
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ ELSEWHERE = {
     "api/selection.py": "e2e/test_select.py",
     "api/study.py": "e2e/test_targets.py",
     "api/verifying.py": "e2e/test_certificates.py",
-    "assess/damage/figures.py": "unit/assess/damage/test_sections.py",
     "assess/damage/question.py": "unit/assess/gate/test_run_gate.py",
     "assess/damage/sizes.py": "unit/assess/damage/test_assessment.py",
     "assess/detection/reading.py": "unit/assess/detection/test_assessment.py",

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.extras import needs_extra
 from advrisk.core.names import did_you_mean
 from advrisk.core.traits import Norm
 from advrisk.ledger.layout import ANSWERS_FILE
@@ -13,7 +14,6 @@ from advrisk.ledger.layout import ANSWERS_FILE
 Design = Literal["yes-no", "side-by-side", "forced-choice"]
 Trials = Literal["adaptive", "random"]
 State = Literal["open", "stands", "undone", "withdrawn"]
-DESIGNS: tuple[Design, ...] = get_args(Design)
 
 CHANGED, UNCHANGED = "changed", "unchanged"  # the words of an answer to one picture
 FIRST, SECOND = "first", "second"  # and of a choice between two
@@ -136,10 +136,13 @@ def read_answers(folder: Path, url: str | None = None, *, norm: Norm | None = No
 
     With `norm`, only if sizes were measured in it.
     """
-    from advrisk.answers.store import AnswerStore
-
     if url is None and not (folder / ANSWERS_FILE).exists():
         return []
+    try:
+        from advrisk.answers.store import AnswerStore
+    except ModuleNotFoundError:
+        shown = str(folder / ANSWERS_FILE) if url is None else "a database of answers"
+        raise LedgerError(needs_extra(shown, "sqlalchemy")) from None
     with AnswerStore.open(url or default_url(folder), create=False) as store:
         settings = store.settings()
         other = norm is not None and settings is not None and settings.norm != norm

@@ -43,6 +43,7 @@ class AnswerStore:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self.url = engine.url.render_as_string(hide_password=False)  # never to be printed
         self.where = engine.url.render_as_string(hide_password=True)
         self._settled: LabellingSettings | None = None  # what this process asks for
 

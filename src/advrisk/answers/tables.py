@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from advrisk.core.errors import LedgerError
+from advrisk.core.extras import needs_extra
 
 VERSION = 1
 
@@ -91,7 +92,7 @@ def open_engine(text: str, *, create: bool) -> sa.Engine:
     try:
         engine = _engine(url)
     except ModuleNotFoundError as error:
-        raise LedgerError(f"{shown}: the package {error.name} is missing; pip install 'advrisk[postgres]'") from None
+        raise LedgerError(needs_extra(shown, str(error.name), "postgres")) from None
     except sa.exc.NoSuchModuleError:
         raise LedgerError(f"{shown}: there is no driver of that name; write postgresql+psycopg://…") from None
     if engine.dialect.name == "sqlite":

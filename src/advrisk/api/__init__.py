@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from advrisk.api.run import Run
 from advrisk.api.study import Study
 from advrisk.assess.status import Status
+from advrisk.core.extras import extras_named
 
 if TYPE_CHECKING:
     from advrisk.run.training.models import Trained
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "Status", "Study", "train"]
 
 
+@extras_named("train")
 def train(
     recipe: str | Path,
     folder: str | Path,

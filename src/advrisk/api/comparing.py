@@ -12,9 +12,10 @@ from advrisk.assess.damage.question import refuse_beyond_data
 from advrisk.core.errors import RiskError
 from advrisk.core.names import one_or_many
 from advrisk.core.numbers import parse_number
+from advrisk.core.sections import Unanswered
 from advrisk.ledger.layout import EVASION_FILE
 from advrisk.risk.evasion import Evasion, read_evasion, threshold
-from advrisk.study import AVERAGE, DamageSpec, Norm, Source, validated
+from advrisk.study import AVERAGE, OPTIONS, DamageSpec, Norm, validated
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
@@ -143,10 +144,10 @@ def _unfinished(old: "Run", new: "Run") -> list[str]:
     ]
 
 
-def _curve(old: "Run", new: "Run", given: "AnyEvasion | None", norm: Norm) -> Evasion | str | None:
+def _curve(old: "Run", new: "Run", given: "AnyEvasion | None", norm: Norm) -> Evasion | Unanswered | None:
     """The evasion curve that both go by: the one given, or that of both studies, if it is the same.
 
-    Text says why there is none though a study asks for damage under a curve; None that no study does.
+    `Unanswered` where a study asks for damage under a curve and there is none; None where no study does.
     """
     if given is not None:
         if given == AVERAGE:
@@ -154,7 +155,7 @@ def _curve(old: "Run", new: "Run", given: "AnyEvasion | None", norm: Norm) -> Ev
         if callable(given):
             refuse_beyond_data(new.folder, DamageSpec(norm=norm), given)
             return given
-        asked = validated(DamageSpec, {"norm": norm, "evasion": str(given)}, Source())
+        asked = validated(DamageSpec, {"norm": norm, "evasion": str(given)}, OPTIONS)
         refuse_beyond_data(new.folder, asked)
         if asked.evasion_file is None:
             return threshold(float(asked.evasion or 0.0))
@@ -169,4 +170,4 @@ def _curve(old: "Run", new: "Run", given: "AnyEvasion | None", norm: Norm) -> Ev
             return read_evasion(files[1], norm=norm)
     elif all(named) and told[0] == told[1] and isinstance(told[1], float):
         return threshold(told[1])
-    return "the two studies go by different evasion curves; give one for both (`--evasion`)"
+    return Unanswered("the two studies go by different evasion curves", "give one for both (`--evasion`)")

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from advrisk.api.part import asked_words, asks_for_damage
 from advrisk.assess.context import Context, assessment_named
+from advrisk.assess.findings import Findings
 from advrisk.assess.protocol import Finding, ask
 from advrisk.core.sections import Unanswered
-from advrisk.report.findings import Findings
 from advrisk.study import assessments
 
 if TYPE_CHECKING:

@@ -14,12 +14,11 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from advrisk.api.certificates import FOLDER
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
 from advrisk.core.estimate import NamedEstimate
+from advrisk.core.extras import needs_extra
 from advrisk.ledger.layout import STUDY_FILE
 from advrisk.report import Findings, write_report
 from advrisk.report.records import findings_record, write_json
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _KEY = 230  # characters of a name: MLflow takes 250, and digits and `.high` are still to come
 _VALUE = 500  # characters of a parameter or tag that every version of MLflow takes
 _BATCH = 500  # metrics that are sent at once
-_NEEDED = "logging to MLflow needs more packages: pip install 'advrisk[mlflow]'"
+_NEEDED = needs_extra("logging to MLflow", "more packages", "mlflow")
 _STRANGE = re.compile(r"[^\w.\- ]")
 
 
@@ -145,6 +144,7 @@ def _complaints() -> Iterator[None]:
     """What MLflow complains of, as an error of the user's: an address that is none, a server that is not there."""
     try:
         from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
     except ImportError:
         raise RunError(_NEEDED) from None
     try:

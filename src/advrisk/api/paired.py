@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +22,12 @@ from advrisk.assess.damage.queries import read_queries
 from advrisk.assess.damage.sizes import untried
 from advrisk.assess.gate.estimates import Flags, GateEstimate, damage_pair_estimate, number_estimate, pair_estimate
 from advrisk.assess.gate.reading import clean_answers, has_clean, is_targeted, n_labelled, told_by_distances
-from advrisk.assess.gate.verdict import AGAIN, UNTRIED, decide, settling
+from advrisk.assess.gate.verdict import AGAIN, UNTRIED, decide, settling, within_data
 from advrisk.assess.indicators.reading import read_tensor
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.numbers import size_text
+from advrisk.core.sections import Unanswered
 from advrisk.core.seeds import generator
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import Evasion, Floats
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 ModelPair = tuple[str, str]
 Arms = Sequence[dict[str, Any]]
+_EVALUATED = "SELECT count(*) AS n FROM samples WHERE split = 'evaluate'"
 
 
 class Comparing:
@@ -64,7 +67,21 @@ class Comparing:
         self.arms, self.pending = arms, pending
         self.notes: list[str] = []
 
-    def of(self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | str | None) -> Iterator[Compared]:
+    @cached_property
+    def _samples_left(self) -> int | None:
+        """How many samples more both runs may come to hold; None where that is unknown."""
+        ends = []
+        for run in (self.old, self.new):
+            if run.samples_left is None:
+                return None
+            early = run.stopping if run.stopping and run.stopping.rests else None
+            n = early.n_samples_run if early else run.ledger.query(_EVALUATED)["n"][0].as_py()
+            ends.append(n + run.samples_left)
+        return int(min(ends)) - len(self.pairing.samples)
+
+    def of(
+        self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | Unanswered | None
+    ) -> Iterator[Compared]:
         """All numbers of an old and a new model, at least one of them of what was done to its inputs.
 
         A model is not worse than itself: what depends on nothing but models of the same digest passes.
@@ -96,7 +113,7 @@ class Comparing:
     # What attacks do
 
     def _attacked(
-        self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | str | None, *, told: bool
+        self, pair: ModelPair, sizes: Sequence[float] | None, curve: Evasion | Unanswered | None, *, told: bool
     ) -> Iterator[Compared]:
         """`told`: a risk was compared, which will do where neither run has an attack with a size."""
         attacks = chosen_attacks(self.pairing.arms[pair], self._patterns(self.new))
@@ -215,13 +232,13 @@ class Comparing:
         return self._compared(pair, quantity, old, new, found, p=p)
 
     def _damage(
-        self, pair: ModelPair, found: PairedDistances, attacks: Arms, curve: Evasion | str | None
+        self, pair: ModelPair, found: PairedDistances, attacks: Arms, curve: Evasion | Unanswered | None
     ) -> Iterator[Compared]:
         if curve is None:
             yield from self._detected(pair, attacks)
             return
-        if isinstance(curve, str):
-            yield self._open(pair, "damage", curve)
+        if isinstance(curve, Unanswered):
+            yield self._open(pair, "damage", str(curve))
             return
         if not any(row["norm"] == self.norm for row in attacks):
             yield self._open(pair, "damage", f"no shared attack is in {self.norm}")
@@ -364,6 +381,7 @@ class Comparing:
         verdict = decide(found.estimate, "<=", self.margin)
         reason = _REASONS[verdict].format(margin=margin_text(self.margin))
         settle, more = settling(found, "<=", self.margin) if verdict == "undecided" else ("", None)
+        settle = within_data(settle, more, self._samples_left)
         if verdict == "pass" and found.estimate.high < 0:
             reason = "better: the whole interval is below 0"
         elif verdict == "pass" and found.estimate.low > 0:

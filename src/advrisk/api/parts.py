@@ -17,7 +17,6 @@ from advrisk.core.traits import (
     ObjectiveTraits,
     TrainingTraits,
 )
-from advrisk.parts import REGISTRIES
 from advrisk.risk.losses import losses
 from advrisk.study import AssessmentTraits, assessments
 
@@ -34,7 +33,11 @@ def describe_parts(kind: str | None = None, name: str | None = None) -> dict[str
 
 def _registry(kind: str) -> Registry[Any]:
     """That of parts which need torch, or of those that do not."""
-    return _WITHOUT_TORCH[kind] if kind in _WITHOUT_TORCH else REGISTRIES.of_kind(kind)
+    if kind in _WITHOUT_TORCH:
+        return _WITHOUT_TORCH[kind]
+    from advrisk.parts import REGISTRIES
+
+    return REGISTRIES.of_kind(kind)
 
 
 def _describe(part: Part[Any]) -> dict[str, Any]:

@@ -556,7 +556,7 @@ class Run:
         *,
         run_name: str | None = None,
     ) -> "LoggedRun":
-        """Log study, numbers, report and certificates as a new run of MLflow (`pip install 'advrisk[mlflow]'`).
+        """Log study, numbers, report and certificates as a new run of MLflow (`pip install "advrisk[mlflow]"`).
 
         Into the experiment of that name (default: the study's), at the address that MLflow is set to unless another is
         given.

@@ -4,12 +4,11 @@ from copy import deepcopy
 from typing import Any, get_args
 
 from advrisk.assess.certificate.document import CertificateDocument
+from advrisk.assess.selection.headline import Requirements
 from advrisk.core.estimate import NUMBERS
 from advrisk.core.registry import Registry
 from advrisk.core.tables import Columns
-from advrisk.parts import REGISTRIES
 from advrisk.report.executive import LABELS
-from advrisk.report.headline import Requirements
 from advrisk.report.records import FLAGS, SCHEMA, SINGLE
 from advrisk.risk.losses import losses
 from advrisk.study import RecipeSpec, StudySpec, assessments
@@ -27,6 +26,8 @@ def json_schema(kind: str = "study") -> dict[str, Any]:
         return {"$schema": _DIALECT, **CertificateDocument.model_json_schema()}
     if kind == "report":
         return {"$schema": _DIALECT, **record_schema()}
+    from advrisk.parts import REGISTRIES  # imports torch
+
     schema = (StudySpec if kind == "study" else RecipeSpec).model_json_schema()
     schema["$schema"] = _DIALECT
     parts = schema["$defs"]

@@ -9,13 +9,15 @@ from advrisk.api.run import Run
 from advrisk.assess.gate import Held
 from advrisk.assess.gate.quantities import Quantities
 from advrisk.assess.gate.question import run_ground
-from advrisk.assess.interim import Seen, look_level
+from advrisk.assess.interim import InterimResult, look_level
 from advrisk.core.containment import exits_as_errors
 from advrisk.core.durations import parse_duration
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.estimate import Estimate
+from advrisk.core.extras import extras_named
 from advrisk.core.numbers import level_text
 from advrisk.ledger import Ledger, readable_storage, writable_storage
+from advrisk.render.progress import ProgressBar, best_display
 from advrisk.study import (
     Requirement,
     StoppingTarget,
@@ -56,6 +58,7 @@ class Study:
         """Check a study given as nested dicts and lists, as the YAML file would hold them."""
         return cls(study_from(content))
 
+    @extras_named("Study.run")
     def run(
         self,
         folder: str | Path,
@@ -71,6 +74,7 @@ class Study:
         address: str | None = None,
         target: Sequence[str] | str | None = (),
         max_passes: int | None = None,
+        progress: bool = True,
         on_progress: "Callable[[Progress], None]" = lambda _: None,
     ) -> Run:
         """Run the cells that the folder's ledger does not hold yet, and open the result. The folder may be a URL.
@@ -82,15 +86,22 @@ class Study:
         `target` is what is to be known before it may stop, as in `"damage ±0.02"`, `"decided"` or `"gate"`; of several,
         all. `max_passes` is what this call may spend. After `max_time` (`"90m"`, `"2h"`, `"1h30m"`, or a timedelta) no
         cell is begun: `Run.status().done` says whether the run is finished, and the same call resumes it.
+        `progress` shows a bar in a terminal or a notebook, and nothing elsewhere; `on_progress` is called beside it.
         """
         from advrisk.run.campaign import run_study
         from advrisk.run.options import Options
 
         targets, max_passes, max_s = parse_targets(target), _checked_passes(max_passes), _checked_time(max_time)
-        given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": on_progress}
+        bar = ProgressBar(best_display if progress else lambda: None)
+
+        def report(state: "Progress") -> None:
+            bar.update(state)
+            on_progress(state)
+
+        given: dict[str, Any] = {"modules": modules, "detectors": detectors, "on_progress": report}
         options = Options(workers, device, max_s, retry_errors, publish_every_s, on, address, max_passes, targets)
         inputs = _inputs_read(self.spec, detectors)
-        with exits_as_errors("the study", RunError), writable_storage(folder, inputs=inputs) as storage:
+        with bar, exits_as_errors("the study", RunError), writable_storage(folder, inputs=inputs) as storage:
             interim = interim_analysis(self.spec, storage.folder)
             run_study(self.spec, storage, options=options, interim=interim, **given)
         return Run.open(folder)
@@ -101,6 +112,7 @@ class Study:
 
         return certificate_doubts(self.spec)
 
+    @extras_named("Study.dry_run")
     def dry_run(
         self,
         folder: str | Path,
@@ -156,10 +168,10 @@ def _checked_time(given: object) -> float | None:
         raise StudyError(f"`max_time`: {error}") from None
 
 
-def interim_analysis(study: StudySpec, folder: Path) -> Callable[[StoppingTarget, Ledger, float], Seen]:
+def interim_analysis(study: StudySpec, folder: Path) -> Callable[[StoppingTarget, Ledger, float], InterimResult]:
     """Analyses the targets of a run in a folder; the ledger that it receives holds the samples that count."""
 
-    def analyse(target: StoppingTarget, ledger: Ledger, share: float) -> Seen:
+    def analyse(target: StoppingTarget, ledger: Ledger, share: float) -> InterimResult:
         run = Run(folder, ledger, study)
         run.decision_level = look_level(target, study, share, n_models=len(run_ground(run.context).models))
         try:
@@ -167,12 +179,12 @@ def interim_analysis(study: StudySpec, folder: Path) -> Callable[[StoppingTarget
                 return _precision(run, target)
             return _decided(run) if target.text == DECIDED else _gate(run)
         except (RiskError, StudyError) as error:  # no sample has a verdict yet, say
-            return Seen(met=False, said=str(error), level=run.decision_level or study.assess.damage.level)
+            return InterimResult(met=False, said=str(error), level=run.decision_level or study.assess.damage.level)
 
     return analyse
 
 
-def _precision(run: Run, target: StoppingTarget) -> Seen:
+def _precision(run: Run, target: StoppingTarget) -> InterimResult:
     """Whether every interval lies within the margin of its value, on both sides."""
     found = _estimates(run, target_terms(target, run_ground(run.context)))
     sides = {str(term): max(one.high - one.value, one.value - one.low) for term, one in found.items()}
@@ -180,8 +192,8 @@ def _precision(run: Run, target: StoppingTarget) -> Seen:
     level = next(iter(found.values())).level
     said = f"{'each' if len(sides) > 1 else widest} is known to ±{_shown(sides[widest])} at {level_text(level)}"
     if (wide := sides[widest]) > target.margin:
-        return Seen(met=False, said=f"{widest} is known to ±{_shown(wide)}", level=level)
-    return Seen(met=True, said=said, level=level)
+        return InterimResult(met=False, said=f"{widest} is known to ±{_shown(wide)}", level=level)
+    return InterimResult(met=True, said=said, level=level)
 
 
 def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
@@ -199,7 +211,7 @@ def _estimates(run: Run, terms: list[Term]) -> Mapping[Term, Estimate]:
     return found
 
 
-def _decided(run: Run) -> Seen:
+def _decided(run: Run) -> InterimResult:
     """Whether one model is told apart from all others."""
     found = run.damage()
     said = (
@@ -207,10 +219,10 @@ def _decided(run: Run) -> Seen:
         if found.decided
         else f"{found.models[0].model} is {found.models[0].verdict}"
     )
-    return Seen(met=found.decided, said=said, level=found.level)
+    return InterimResult(met=found.decided, said=said, level=found.level)
 
 
-def _gate(run: Run) -> Seen:
+def _gate(run: Run) -> InterimResult:
     """Whether every requirement that more samples decide passes or fails."""
     assert run.decision_level is not None  # a gate is a decision
     results = [
@@ -218,7 +230,7 @@ def _gate(run: Run) -> Seen:
     ]
     undecided = [one.requirement for one in results if one.verdict == "undecided"]
     said = f"undecided are {', '.join(undecided)}" if undecided else _verdicts(results)
-    return Seen(met=not undecided, said=said, level=run.decision_level)
+    return InterimResult(met=not undecided, said=said, level=run.decision_level)
 
 
 def _verdicts(results: Sequence[Held]) -> str:

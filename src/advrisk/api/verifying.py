@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.certificate.verification import Verification
 from advrisk.core.errors import AdvriskError, RunError
+from advrisk.core.extras import extras_named
 from advrisk.study import StudySpec, load_study
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def joined(*found: Verification) -> Verification:
     return Verification(*(tuple(sentence for one in found for sentence in getattr(one, name)) for name in names))
 
 
+@extras_named("comparing a model with a certificate")
 def deployed_model(
     content: Mapping[str, Any], target: str | Path, *, run: "Run | None" = None, study: str | Path | None = None
 ) -> "DeployedModel":
@@ -51,6 +53,7 @@ def deployed_model(
         return examine_deployed(spec, certified["name"], content, file=path, ledger=ledger)
 
 
+@extras_named("replaying a run")
 def replay_run(
     run: "Run",
     k: int,

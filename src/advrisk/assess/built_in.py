@@ -1,7 +1,7 @@
 """The questions that advrisk answers itself: importing this registers them."""
 
 from advrisk.assess.attacks.question import Attacks
-from advrisk.assess.certificate.question import Certificate
+from advrisk.assess.certificate.question import Certificates
 from advrisk.assess.convergence.question import Settling
 from advrisk.assess.damage.question import Damage
 from advrisk.assess.detection.question import Detection
@@ -13,7 +13,7 @@ from advrisk.assess.survival.question import Survival
 
 __all__ = [
     "Attacks",
-    "Certificate",
+    "Certificates",
     "Damage",
     "Detection",
     "Failures",

@@ -16,7 +16,7 @@ from advrisk.ledger.frozen import LostQuestionError
 from advrisk.ledger.layout import read_samples_left
 from advrisk.ledger.stopping import Stopping
 from advrisk.ledger.views import ALL, View
-from advrisk.study import Norm, Source, StudySpec, assessments, validated
+from advrisk.study import OPTIONS, Norm, StudySpec, assessments, validated
 from advrisk.study.fields import Strict
 
 if TYPE_CHECKING:
@@ -181,4 +181,4 @@ def asked_spec(context: Context, given: Mapping[str, Any]) -> Any:
         changed.pop("level", None)  # it is the context's
     elif context.decision_level is not None:
         changed = {"level": context.decision_level} | changed
-    return validated(traits.accepts, {**stated, **followed, **changed}, Source(), within=(name,))
+    return validated(traits.accepts, {**stated, **followed, **changed}, OPTIONS, within=(name,))

@@ -1,19 +1,19 @@
 """Looks at a run that goes on: the order of its shards, the level of each look, and what it saw.
 
-`risk.looks` says when to look, and how sure each look must be.
+`risk.interim` says when to look, and how sure each look must be.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from advrisk.core.seeds import key
-from advrisk.risk.looks import strict_level
+from advrisk.risk.interim import strict_level
 from advrisk.study import StoppingTarget, StudySpec, target_level
 from advrisk.study.target import DECIDED
 
 
 @dataclass(frozen=True)
-class Seen:
+class InterimResult:
     """What a look at a target saw, at which level."""
 
     met: bool

@@ -58,6 +58,11 @@ class Assessment:
         """The options with which the page asks this; why it cannot, or None where the study does not ask."""
         return {} if context.study is not None and context.name in context.study.assess.brought else None
 
+    def missing(self, ledger: Ledger, why: str) -> str:
+        """What is not known where this has no answer: `why` says the reason, and is empty where nobody asked."""
+        del ledger, why
+        return ""
+
     def illustrated(self, folder: Path, ledger: Ledger, result: Any) -> Any:
         """The result with pictures of inputs that the run kept, which pages alone show."""
         del folder, ledger

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
 from advrisk.core.errors import AdvriskError
+from advrisk.core.extras import extras_named
 from advrisk.core.names import visible
 from advrisk.core.shortage import shortage
 
@@ -121,8 +122,10 @@ def _done(printed: _Printed) -> Any:
     """Run the command; the exit code."""
     from advrisk.cli.app import app
 
+    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     try:
-        app(prog_name="advrisk")  # also as `python -m advrisk`
+        with extras_named(f"advrisk {verb}"):
+            app(prog_name="advrisk")  # also as `python -m advrisk`
     except SystemExit as ended:  # as all commands do
         return ended.code
     except AdvriskError as error:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 
-from advrisk.cli import DONE, ERROR_ROWS, UNDECIDED, complain
+from advrisk.cli import DONE, complain
 from advrisk.cli.certify import certify, verify
-from advrisk.cli.ended import Ending, print_json, remaining, time_limit
+from advrisk.cli.ended import time_limit
 from advrisk.cli.evasion import evasion
 from advrisk.cli.evidence import evidence
 from advrisk.cli.gating import compare, gate
@@ -32,16 +32,14 @@ from advrisk.cli.options import (
     Workers,
 )
 from advrisk.cli.reporting import report
+from advrisk.cli.running import run_and_show
 from advrisk.cli.selecting import select
 from advrisk.cli.show.app import show_app
-from advrisk.core.errors import RiskError, StudyError
+from advrisk.cli.verbosity import App, is_quiet
+from advrisk.core.errors import StudyError
 from advrisk.core.names import counted, visible_line
 from advrisk.core.numbers import percent_text
-from advrisk.core.plain import plain_fields
 from advrisk.core.version import VERSION
-
-if TYPE_CHECKING:
-    from advrisk.api import Study
 
 
 class Verbs(SectionedGroup):
@@ -56,7 +54,7 @@ class Verbs(SectionedGroup):
     }
 
 
-app = typer.Typer(
+app = App(
     cls=Verbs,
     no_args_is_help=True,
     context_settings=HELP,
@@ -92,22 +90,52 @@ def demo(
 
     Example: advrisk demo
     """
-    from advrisk.api import Study
+    from advrisk.study import load_study
 
     with as_file(files("advrisk.demo")) as folder:
-        code = _run_and_show(Study.load(folder / "study.yaml"), folder / "study.yaml", out, workers=workers)
+        code = run_and_show(load_study(folder / "study.yaml"), folder / "study.yaml", out, workers=workers)
     raise typer.Exit(code)
 
 
 @app.command()
 def init(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.yaml"),
+    model: Annotated[
+        str | None, typer.Option(metavar="MODULE:NAME", help="Your torch model: a class or function without arguments.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="Your samples: an .npz file with x and y.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its weights: .safetensors, or a state dict.")
+    ] = None,
 ) -> None:
-    """Write a commented starter study.
+    """Write a commented study: of your model and data, or of the demo's.
 
-    Example: advrisk init study.yaml
+    With --model and --data, both are loaded: what they show is filled in, and what only you know is marked with `?`.
+    The module is searched for beside the study.
+
+    Example: advrisk init --model mynets:Net --data mine.npz --weights net.safetensors
     """
-    text = (files("advrisk.demo") / "starter.yaml").read_text(encoding="utf-8")
+    if (model is None) != (data is None) or (weights is not None and model is None):
+        raise StudyError("--model and --data go together, and --weights belongs to them; give both, or neither")
+    if path.exists():
+        raise StudyError(f"{path}: is there already; choose another name")
+    if model is not None and data is not None:
+        from advrisk.api.starting import starter_study
+
+        with redirect_stdout(sys.stderr):  # what a user's factory prints is no part of our output
+            starter = starter_study(path, model=model, data=data, weights=weights)
+        _write_new(path, starter.text)
+        print(starter.summary)
+        print(f"{path} written; {counted(starter.n_unsure, 'line')} marked `# ?` need your answer.")
+        if starter.doubt:
+            complain(starter.doubt)
+    else:
+        _write_new(path, (files("advrisk.demo") / "starter.yaml").read_text(encoding="utf-8"))
+        print(f"{path} written.")
+    print(f"Next: advrisk run {path}")
+
+
+def _write_new(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -115,7 +143,6 @@ def init(
         raise StudyError(f"{path}: is there already; choose another name") from None
     except OSError as error:
         raise StudyError(f"{path}: cannot be written: {error.strerror}") from None
-    print(f"{path} written. Next: advrisk run {path}")
 
 
 @app.command()
@@ -170,7 +197,8 @@ def train(
     from advrisk import api
 
     def on_epoch(model: str, epoch: int, epochs: int, loss: float) -> None:
-        print(f"{visible_line(model)}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
+        if not is_quiet():
+            print(f"{visible_line(model)}: epoch {epoch}/{epochs}, loss {loss:.4f}", flush=True)
 
     for model in api.train(recipe, out, only=only, again=again, on_epoch=on_epoch):
         accuracy = (
@@ -204,17 +232,20 @@ def run(
 
     Example: advrisk run study.yaml --out runs/signs --max-time 90m
     """
-    from advrisk.api import Study
+    from advrisk.study import load_study
+    from advrisk.study.vocabulary import unknown_names
 
-    loaded = Study.load(study)
-    folder = out or str(Path("runs") / loaded.spec.name)
+    spec = load_study(study, names=unknown_names)  # a mistake is reported before torch is imported
+    folder = out or str(Path("runs") / spec.name)
     if dry_run:
+        from advrisk.api import Study
         from advrisk.render.terminal import print_sections
         from advrisk.run.dry_sections import dry_run_sections
 
         given: dict[str, Any] = {"workers": workers, "device": device, "retry_errors": retry_errors, "on": on}
         given |= {"address": address, "target": target or (), "max_passes": max_passes}
         with redirect_stdout(sys.stderr):  # what a user's factory prints is no part of our output
+            loaded = Study(spec)
             plan = loaded.dry_run(folder, **given)
         print(json.dumps(vars(plan), indent=2)) if as_json else print_sections(dry_run_sections(plan))
         for doubt in [*loaded.doubts(), *plan.doubts]:
@@ -228,7 +259,7 @@ def run(
     }
     options |= {"publish_every_s": publish_s, "on": on, "address": address}
     options |= {"target": target or (), "max_passes": max_passes}
-    raise typer.Exit(_run_and_show(loaded, study, folder, as_json=as_json, **options))
+    raise typer.Exit(run_and_show(spec, study, folder, as_json=as_json, **options))
 
 
 @app.command()
@@ -248,85 +279,3 @@ def status(folder: RunFolder, as_json: AsJson = False) -> None:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         print_sections(status_sections(found, flagged, folder))
-
-
-def _run_and_show(study: "Study", study_file: Path, folder: str, *, as_json: bool = False, **options: Any) -> int:
-    """Run, print the table, write the report; returns the exit code."""
-    from advrisk.cli.certificates import print_certified
-    from advrisk.cli.damage import print_damage
-    from advrisk.cli.progress import ProgressLine, interrupts_end_the_run
-    from advrisk.cli.targets import targets_met, tell_stopped
-    from advrisk.ledger.sync.remote import url_below
-    from advrisk.report.answer import leading
-    from advrisk.report.records import damage_record
-
-    for doubt in study.doubts():
-        complain(doubt)
-    ending = Ending(study_file, folder, options)
-    try:
-        # What a user's factory prints is no part of our output.
-        with interrupts_end_the_run(folder), redirect_stdout(sys.stderr), ProgressLine(quiet=as_json) as line:
-            done = study.run(folder, on_progress=line.update, **options)
-    except KeyboardInterrupt:
-        if as_json:
-            ending.print_interrupted()
-        raise
-    state = done.status()
-    left = remaining(state, line.last)
-    facts = ending.facts(done, state, left)
-    if not state.done or left:
-        ending.print_unfinished(state, left)
-    if not state.done:
-        if as_json:
-            print_json(facts)
-        return UNDECIDED
-    page = done.report()
-    if as_json:
-        tell_stopped(state.stopped)
-    lead = leading(done.findings())
-    try:
-        found = done.damage()
-        if as_json:
-            print_json(damage_record(found) | plain_fields(lead) | facts)
-        else:
-            print_damage(found, lead.sentences)
-    except RiskError as error:  # the run is done all the same: corruptions alone, say
-        print(f"no damage is reported: {error}", file=sys.stderr)
-        if as_json:
-            print_json(plain_fields(lead) | facts | {"unanswered": str(error)})
-        else:
-            tell_stopped(state.stopped)
-            print("\n".join(map(visible_line, lead.sentences)))
-    if study.spec.assess.certificate and not as_json:
-        print_certified(done)
-    if not as_json:
-        print(f"\nreport: {url_below(done.url, page.name) if done.url else page}")
-        if study.spec.detectors:
-            print(f"detectors: advrisk show detection {folder}")
-        if study.spec.scenarios:
-            print(f"scenarios: advrisk show indicators {folder}")
-        if "survival" in study.spec.assess.model_fields_set:
-            print(f"survival: advrisk show survival {folder}")
-        if study.spec.search:
-            print(f"searches: advrisk show search {folder}")
-        if study.spec.assess.certificate:
-            print(f"certificates: advrisk show certificate {folder}; as documents: advrisk certify {folder}")
-        for name in study.spec.assess.brought:
-            print(f"{name}: advrisk show {name} {folder}")
-        if study.spec.gate:
-            print(f"requirements: advrisk gate {folder}")
-    for flag, n_cells in state.flags.items():
-        print(f"{flag}, {counted(n_cells, 'flagged cell')}: see `advrisk status {folder}`", file=sys.stderr)
-    tallies = (state.outcomes, state.elsewhere)
-    n_failed = sum(tally.get(name, 0) for tally in tallies for name in ("error", "timeout"))
-    if n_failed:
-        print(f"{n_failed} rows ended in an error or timeout: advrisk status {folder}", file=sys.stderr)
-    n_unmeasured = 0 if line.last is None else line.last.n_unmeasured
-    if n_unmeasured:
-        why = line.last.trouble if line.last and line.last.trouble else "`--retry-errors` tries again, and says why"
-        print(f"{counted(n_unmeasured, 'measure')} gave no number: {why}", file=sys.stderr)
-    if left:
-        return UNDECIDED
-    if n_failed or n_unmeasured:
-        return ERROR_ROWS
-    return DONE if targets_met(options.get("target"), state.looks) else UNDECIDED

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from advrisk.web.labelling import Wishes
     from advrisk.web.serve import Place
     from advrisk.web.stimuli import Pool
-    from advrisk.web.summary import Summary
+    from advrisk.web.summary import LabellingSummary
     from advrisk.web.trials import Asking
 
 _Design = Literal["yes-no", "side-by-side", "forced-choice"]
@@ -190,7 +190,7 @@ def _print_summary(folder: str, wishes: "Wishes", *, as_json: bool) -> None:
             _warn(found.warnings)
 
 
-def _print_lines(found: "Summary") -> None:
+def _print_lines(found: "LabellingSummary") -> None:
     limit = "" if found.settings.seconds is None else f", {found.settings.seconds:g} s"
     print(f"{counted(found.n_answers, 'answer')} ({found.settings.design}{limit}; sizes in {found.settings.norm})")
     for who in found.labellers:

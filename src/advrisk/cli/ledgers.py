@@ -1,6 +1,5 @@
 """`advrisk import`, `export` and `ledger`: tables and inputs that come from elsewhere, or go there."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +8,14 @@ import typer
 from advrisk.cli import care
 from advrisk.cli.options import AsJson, RunFolder
 from advrisk.cli.replaying import replay
+from advrisk.cli.verbosity import App, note
 from advrisk.core.errors import StudyError
 from advrisk.core.names import visible_line
 from advrisk.core.traits import Norm
 
 _TENSOR = "risk"  # among the tables that can be exported
 
-ledger_app = typer.Typer(help="Check, compact, compare, merge, replay or query ledgers.", no_args_is_help=True)
+ledger_app = App(help="Check, compact, compare, merge, replay or query ledgers.", no_args_is_help=True)
 for verb in (care.check, care.compact, care.diff, care.merge, replay):
     ledger_app.command()(verb)
 
@@ -45,7 +45,7 @@ def import_(
         names = " and ".join(map(visible_line, found.detectors))
         print(f"{found.n_scores} scores of {names} imported{left_out}. Next: advrisk show detection {folder}")
         for sentence in incomplete(found, folder):
-            print(visible_line(sentence), file=sys.stderr)
+            note(visible_line(sentence))
         return
     with writable_storage(folder, inputs=()) as storage:
         n = import_outcomes(source, storage, norm=norm)

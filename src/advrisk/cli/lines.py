@@ -1,16 +1,16 @@
 """A finding for machines: rows to a file, JSON to standard output."""
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.protocol import finding_of
+from advrisk.assess.selection.answer import unfinished_words
 from advrisk.cli.options import Output
+from advrisk.cli.verbosity import is_quiet, note
 from advrisk.core.plain import json_text
 from advrisk.core.tables import Tabular
 from advrisk.ledger.sync.files import output_file
 from advrisk.render.terminal import Terminal, has_more, indented, print_sections
-from advrisk.report.answer import unfinished_words
 from advrisk.report.csv_files import write_rows
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def show_finding(run: "Run", name: str, found: Any, output: Output) -> None:
             indented(Terminal(), unfinished_words(state.so_far), by=0)
         sections = finding_of(name, found).sections
         print_sections(sections, details=output.details)
-        if not output.details and has_more(sections):
+        if not output.details and not is_quiet() and has_more(sections):
             indented(Terminal(), "· --details shows every table and column.", by=0)
 
     if not isinstance(found, tuple):
@@ -73,5 +73,5 @@ def show_rows(
     if output.out_csv is not None:
         with output_file(output.out_csv) as path:
             n_lines = write_rows(rows, columns, path)
-        print(f"{n_lines} lines written to {output.out_csv}", file=sys.stderr)
+        note(f"{n_lines} lines written to {output.out_csv}")
     print(json_text(told())) if output.as_json else show()

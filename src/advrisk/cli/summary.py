@@ -13,6 +13,7 @@ from advrisk.assess.indicators.words import stated_results
 from advrisk.cli.damage import print_damage, print_headlines
 from advrisk.cli.lines import print_part
 from advrisk.cli.show.questions import GATE, question_commands
+from advrisk.cli.verbosity import is_quiet
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
 from advrisk.core.sections import Unanswered
@@ -50,6 +51,8 @@ def print_summary(run: "Run", found: "Findings", folder: str, part: Options) -> 
         print_headlines(console, said)
         indicators = found.result(IndicatorAssessment)
         print_sections(map(risk_table, stated_results(indicators) if indicators else ()), console)
+    if is_quiet():
+        return
     for question, why in _unanswered(found):
         if why.rstrip(".") not in " ".join(said):
             indented(console, f"· No answer on {question}: {why}", by=0)

@@ -7,7 +7,8 @@
     ├── ModelError      (ValueError)    a model cannot be loaded, or does not fit the data
     ├── RunError        (RuntimeError)  a run cannot start, or cannot go on
     ├── LedgerError     (RuntimeError)  a ledger cannot be read or written
-    └── RiskError       (ValueError)    numbers from which no estimate can be made
+    ├── RiskError       (ValueError)    numbers from which no estimate can be made
+    └── ExtraError      (ModuleNotFoundError)  a package that an extra of advrisk installs is missing
 
 A message says what was found, where, and what to do about it. The command line prints it
 without a traceback and exits with 2; any other exception is a bug and shows its traceback.
@@ -15,7 +16,13 @@ without a traceback and exits with 2; any other exception is a bug and shows its
 
 
 class AdvriskError(Exception):
-    """Anything that the user can put right."""
+    """Anything that the user can put right.
+
+    `line` is that of the study file, where the error names one; `parts` are the errors that this one lists.
+    """
+
+    line: int | None = None
+    parts: "tuple[AdvriskError, ...]" = ()
 
 
 class StudyError(AdvriskError, ValueError):
@@ -44,3 +51,7 @@ class LedgerError(AdvriskError, RuntimeError):
 
 class RiskError(AdvriskError, ValueError):
     """Numbers from which no estimate can be made."""
+
+
+class ExtraError(AdvriskError, ModuleNotFoundError):
+    """A package that an extra of advrisk installs is missing."""

@@ -127,11 +127,7 @@ class Part(Generic[Traits]):
         """
         for name in given:
             if name not in self.parameters:
-                known = [*self.parameters, *beside]
-                inside = (
-                    "what the attack itself takes belongs into `settings`; " if "settings" in self.parameters else ""
-                )
-                raise StudyError(f"{self.name} has no parameter {name!r}; {inside}{did_you_mean(name, known)}")
+                raise StudyError(unknown_parameter(self.name, name, self.parameters, beside))
         bound = {}
         for name, parameter in self.parameters.items():
             if name in given:
@@ -141,6 +137,17 @@ class Part(Generic[Traits]):
             else:
                 bound[name] = parameter.default
         return bound
+
+
+def unknown_part(kind: str, name: str, known: Iterable[str]) -> str:
+    """The complaint about a name that no part of this kind has."""
+    return f"no {kind} called {name!r}; {did_you_mean(name, known)}"
+
+
+def unknown_parameter(part: str, name: str, parameters: Iterable[str], beside: Iterable[str] = ()) -> str:
+    """The complaint about a setting that a part does not have; `beside` are the keys that may stand there, too."""
+    inside = "what the attack itself takes belongs into `settings`; " if "settings" in parameters else ""
+    return f"{part} has no parameter {name!r}; {inside}{did_you_mean(name, [*parameters, *beside])}"
 
 
 class Registry(Generic[Traits]):
@@ -172,7 +179,7 @@ class Registry(Generic[Traits]):
         """The part of that name, or a RegistryError that suggests the nearest one."""
         self._read_entry_points()
         if name not in self._parts:
-            raise RegistryError(f"no {self.kind} called {name!r}; {did_you_mean(name, self._parts)}")
+            raise RegistryError(unknown_part(self.kind, name, self._parts))
         return self._parts[name]
 
     def __iter__(self) -> Iterator[Part[Traits]]:

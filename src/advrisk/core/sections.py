@@ -3,9 +3,10 @@
     Section
      ├─ Headline      one sentence for those who read no further
      ├─ Summary       what it adds to the executive summary
+     ├─ Front         what it adds to the first screen of a page
      ├─ Text          sentences, below a title or none
      ├─ Table         columns with their kinds, and rows of values
-     ├─ Figure        a plotly figure as plain data
+     ├─ Figure        a figure as plotly specifies it, as plain data
      ├─ Alternatives  figures of which one is shown at a time
      ├─ Pictures      images with captions
      └─ Group         sections below a title; a folded one is for those who look closer
@@ -43,7 +44,7 @@ T = TypeVar("T")
 
 Plain = str | float | Estimate | None  # whole numbers and truth values are floats to the type checker
 # Of the executive summary; `headlines` are what a terminal shows of a whole run.
-Part = Literal["ship", "sure", "drivers", "undecided", "headlines"]
+Part = Literal["ship", "sure", "drivers", "undecided", "untested", "headlines"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plotly figure, `{"data": […], "layout": {…}}`; `description` is read out in place of it."""
+    """A plotly figure, `{"data": […], "layout": {…}}`; `description` is read out in place of it.
+
+    Pages draw traces of the types scatter, bar, heatmap and sunburst.
+    """
 
     title: str
     spec: Mapping[str, Any]
@@ -210,8 +214,38 @@ class Group:
         return slug(self.title)
 
 
+@dataclass(frozen=True)
+class Badge:
+    """A verdict in a few words."""
+
+    text: str
+    mark: Literal["", "best", "worst", "open"] = ""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One model at first sight: its verdicts, and a few numbers, each below the heading of its column."""
+
+    model: str
+    badges: tuple[Badge, ...] = ()
+    facts: tuple[tuple[Column, Value], ...] = ()
+
+
+@dataclass(frozen=True)
+class Front:
+    """What a question adds to the first screen of a page, and shows nowhere else.
+
+    Tiles of all questions become one for each model; a page shows the first figure, and the first pictures or table.
+    `size` is one of the stated sizes and its norm, to be explained by a picture.
+    """
+
+    tiles: tuple[Tile, ...] = ()
+    sections: tuple["Section", ...] = ()
+    size: tuple[str, float] | None = None
+
+
 Named = TypeVar("Named", Table, Figure)
-Section = Headline | Summary | Text | Table | Figure | Alternatives | Pictures | Group
+Section = Headline | Summary | Front | Text | Table | Figure | Alternatives | Pictures | Group
 
 
 @dataclass(frozen=True)
@@ -239,7 +273,7 @@ def every(sections: Iterable[Section]) -> Iterator[Section]:
     """All sections in their order, those within groups and alternatives in place of these."""
     for one in sections:
         match one:
-            case Group():
+            case Group() | Front():
                 yield from every(one.sections)
             case Alternatives():
                 yield from one.figures
@@ -282,7 +316,7 @@ def without_twins(sections: Iterable[Section]) -> tuple[Section, ...]:
 
     def numbered(one: Section) -> Section:
         match one:
-            case Group():
+            case Group() | Front():
                 return replace(one, sections=tuple(map(numbered, one.sections)))
             case Alternatives():
                 return replace(one, figures=tuple(map(named, one.figures)))

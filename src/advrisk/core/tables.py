@@ -53,8 +53,11 @@ class Tabular:
         """`rows()` as a polars DataFrame."""
         return polars_frame(self.rows(), self.columns)
 
+    def __str__(self) -> str:
+        # by name: what shows a result stands above it, and `print` asks the result itself
+        return str(import_module("advrisk.report.notebook").terminal_text(self))
+
     def _repr_html_(self) -> str:
-        # by name: what shows a result stands above it, and a notebook asks the result itself
         return str(import_module("advrisk.report.notebook").notebook_html(self))
 
 

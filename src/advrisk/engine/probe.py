@@ -24,7 +24,7 @@ from advrisk.engine.noise import Noise
 from advrisk.engine.replies import CONFIRM_DRAWS, CONFIRM_SHARE, Replies, ask_points, failing_scores
 from advrisk.engine.rows import occurrence
 from advrisk.engine.space import within_rounding
-from advrisk.engine.suspicion import Scored, scored, steady
+from advrisk.engine.suspicion import ScoredPoints, scored, steady
 from advrisk.engine.task import Around, Task
 from advrisk.engine.trust import Trace, Trust
 from advrisk.study import Norm
@@ -137,6 +137,8 @@ class Probe:
             ascending = self._around(rows).ascending
             score = None if suspected is None else suspected.score.detach()
             self._notice(points.detach(), rows_queried, goal, replies, height, near, score, ascending=ascending)
+        if self.task.pulse is not None:
+            self.task.pulse(self.memory.n_forward, self._done)
         return Pass(self, rows, queried, points, goal, replies, height, suspected)
 
     def labels(self, x: Tensor, rows: Tensor) -> Tensor:
@@ -336,7 +338,7 @@ class Pass:
         goal: Goal,
         replies: Replies | None,
         height: Tensor | None,
-        suspected: Scored | None,
+        suspected: ScoredPoints | None,
     ) -> None:
         self._probe, self._rows, self._queried = probe, rows, queried
         self._points, self._goal, self._replies, self._height = points, goal, replies, height

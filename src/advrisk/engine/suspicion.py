@@ -31,7 +31,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredPoints:
     """The scores of some points, and the forward and backward passes that each took.
 
     `n_backward` includes the probe's own pass, where the score depends on it; `n_forward` does not.
@@ -42,7 +42,7 @@ class Scored:
     n_backward: int
 
 
-def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -> Scored:
+def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -> ScoredPoints:
     """Score points whose `answer` the model has already given; it is not computed again.
 
     A detector with the same number of passes for every point is charged these. One that also queries rows of its own,
@@ -57,7 +57,7 @@ def scored(suspicion: Suspicion, model: Model, points: Tensor, answer: Tensor) -
         problem = f"the detector {suspicion.name} scored {len(points)} points with shape {tuple(score.shape)}"
         raise ModelError(f"{problem}; it must return one number each")
     n_backward = tally.each(tally.n_backward) + int(tally.shared) if score.requires_grad else 0
-    return Scored(score, max(suspicion.passes, tally.each(tally.n_forward)), n_backward)
+    return ScoredPoints(score, max(suspicion.passes, tally.each(tally.n_forward)), n_backward)
 
 
 def steady(score: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The task of an attack, and the bounds around the inputs that it starts from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,7 @@ class Task:
     against another model, for a transfer attack. `suspicion`: the detector that the attack knows; it scores every
     point, and the `strongest` success is the least suspicious one. `draws`: queries per point of a model that answers
     at random. `sees_through`: the attack has the model, and sees what it would have answered at points that it refuses.
+    `pulse`: called after each pass with the forward passes of each sample, and which samples are done.
     """
 
     x0: Tensor
@@ -35,6 +37,7 @@ class Task:
     crafted: Tensor | None = None
     suspicion: Suspicion | None = None
     draws: int = 1
+    pulse: Callable[[Tensor, Tensor], None] | None = None
     sees_through: bool = True
 
 

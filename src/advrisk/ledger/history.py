@@ -85,6 +85,15 @@ def remove(ledger: Path, names: Sequence[str]) -> None:
     _write(ledger, [*read_history(ledger).lines, json.dumps({"removed": list(names), "accepted": []})])
 
 
+def take_over_repairs(ledger: Path, other: Path) -> None:
+    """Let a history name what repairs of another ledger removed, whose rows are about to be appended."""
+    mine, theirs = read_history(ledger), read_history(other)
+    removed = sorted(theirs.removed - mine.required - mine.removed)
+    accepted = sorted(theirs.accepted - mine.accepted)
+    if removed or accepted:
+        _write(ledger, [*mine.lines, json.dumps({"removed": removed, "accepted": accepted})])
+
+
 def settle(ledger: Path, sound: Mapping[str, Manifest | None]) -> None:
     """Let a history require no other segments than these, which are sound; only a repair may do this."""
     try:

@@ -5,16 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from advrisk.core.extent import Extent
+from advrisk.core.labels import NUMBERED, Labels
 
 STUDY_FILE = "study.yaml"  # the study as it was understood
 EVASION_FILE = "evasion.json"  # a copy of the evasion curve that the study names
 ANSWERS_FILE = "answers.sqlite"  # what people answered, see `advrisk.answers`
-DATA_FILE = "data.json"  # how many samples the data set has beyond those of the study, and how far apart inputs can be
+DATA_FILE = "data.json"  # samples that the data set still has, how far apart inputs can be, names of classes, features
 
 
-def data_text(samples_left: int, extent: Extent) -> str:
+def data_text(samples_left: int, extent: Extent, labels: Labels = NUMBERED) -> str:
     """The content of `data.json`."""
-    return json.dumps({"samples_left": samples_left, "extent": extent.as_dict()}) + "\n"
+    named = {name: list(names) for name, names in vars(labels).items() if names}
+    return json.dumps({"samples_left": samples_left, "extent": extent.as_dict(), **named}) + "\n"
 
 
 def read_samples_left(folder: Path) -> int | None:
@@ -29,6 +31,11 @@ def read_extent(folder: Path) -> Extent | None:
         return Extent.from_dict(_data(folder)["extent"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def read_labels(folder: Path) -> Labels:
+    """What the data set calls its classes and features; empty where the run does not say."""
+    return Labels.from_dict(_data(folder))
 
 
 def _data(folder: Path) -> dict[str, Any]:

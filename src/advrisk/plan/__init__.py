@@ -18,11 +18,10 @@ from advrisk.plan.samples import (
     refuse_moved,
     samples_left,
 )
-from advrisk.plan.search import Axis, Search, Setting, expand_searches, search_recipe
+from advrisk.plan.search import Search, SearchAxis, Setting, expand_searches, search_recipe
 from advrisk.plan.sizes import refuse_sizes, size_doubts
 
 __all__ = [
-    "Axis",
     "Cell",
     "ConfiguredDetector",
     "ConfiguredMeasure",
@@ -31,6 +30,7 @@ __all__ = [
     "Plan",
     "RecordedSample",
     "Search",
+    "SearchAxis",
     "Setting",
     "Shard",
     "calibrate_plan",

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from advrisk.core.errors import AdvriskError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
@@ -25,20 +26,19 @@ def expand_arms(study: StudySpec, registries: Registries, detectors: Named | Non
     """Every arm of a study, the clean one first, each once; `detectors` are those that an attack may know."""
     arms = {CLEAN.id: CLEAN}
     first = dict(arms)  # the first arm of each id, with those that craft points to transfer
+    models, mistakes = model_names(study, registries), Mistakes()
     for index, entry in enumerate(study.arms):
         loc: Loc = ("arms", index)
-        try:
+        with mistakes.collect(), study.where.at(loc):
             expanded = list(expand_entry(entry, registries, detectors=detectors or {}))
-            _check_surrogates(expanded, model_names(study, registries))
+            _check_surrogates(expanded, models)
             for arm in expanded:
                 arms[arm.id] = _one_name(arms.setdefault(arm.id, arm), arm)
             refuse_taken_names({arm.id: arm.shown for arm in arms.values()}, "arm")
-        except AdvriskError as error:
-            raise study.where.error(loc, str(error)) from None
-        for arm in expanded:
-            for one in filter(None, (arm, arm.crafted_by)):
+            for one in (one for arm in expanded for one in (arm, arm.crafted_by) if one is not None):
                 if differing := _differing(first.setdefault(one.id, one), one):
-                    raise study.where.error(loc, f"found the arm {one.id!r} twice with different {differing}")
+                    raise AdvriskError(f"found the arm {one.id!r} twice with different {differing}")
+    mistakes.refuse()
     return list(arms.values())
 
 

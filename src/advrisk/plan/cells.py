@@ -1,10 +1,11 @@
 """The cells of a study: the units of work, each named by everything that decides its result."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from advrisk.core.digest import digest
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import no_match
 from advrisk.core.registries import Registries
 from advrisk.core.traits import DETECTOR, Capability, Resolved, gives
@@ -155,31 +156,39 @@ def outline_plan(
     detectors: Sequence[ConfiguredDetector] = (),
 ) -> Plan:
     """The pairs of models and arms, without samples and recipes; refuses arms that these models cannot answer."""
-    names = names_of(detectors)
+    names, mistakes = names_of(detectors), Mistakes()
     arms = expand_arms(study, registries, names)
-    _refuse_unknown_arms(study, arms)
-    refuse_uncertifiable(study, arms)
-    _refuse_average_of_one(study, [model for model in models if not model.surrogate])
-    _refuse_targets(study, models)
-    cards = {model.name: model for model in models}
     searches = expand_searches(study, registries, models)
-    refuse_unlike_repeats(study, searches, arms)
+    cards = {model.name: model for model in models}
+    checks: list[Callable[[], None]] = [
+        lambda: _refuse_unknown_arms(study, arms),
+        lambda: refuse_uncertifiable(study, arms),
+        lambda: _refuse_average_of_one(study, [model for model in models if not model.surrogate]),
+        lambda: _refuse_targets(study, models),
+        lambda: refuse_unlike_repeats(study, searches, arms),
+        lambda: refuse_detectors(study, registries, detectors, models),
+        lambda: refuse_measures(study, registries, models),
+    ]
+    for check in checks:
+        with mistakes.collect():
+            check()
+    mistakes.refuse()
     outline = Plan(_assessed(study, models, arms), _crafting(cards, arms), (), {}, searches=searches)
     attempts = (*outline.attempts, *((search.model, search.arm) for search in searches))
     attacks = {arm.id: arm for _, arm in attempts if arm.kind == "attack"}
     resolved = {name: _resolved(arm, registries) for name, arm in attacks.items()}
     for model, arm in attempts:
-        if arm.id in resolved:
-            _refuse_incapable(study, cards[model], arm, resolved[arm.id].needs, registries, names)
-    for model, arm in attempts:
-        if arm.kind == "corruption":
-            _refuse_inputs(study, cards[model], arm, registries)
-        _refuse_objective(study, cards[model], arm, registries, names)
-        _refuse_too_many_draws(study, cards[model], arm, registries, names)
+        with mistakes.collect():
+            if arm.id in resolved:
+                _refuse_incapable(study, cards[model], arm, resolved[arm.id].needs, registries, names)
+            if arm.kind == "corruption":
+                _refuse_inputs(study, cards[model], arm, registries)
+            _refuse_objective(study, cards[model], arm, registries, names)
+            _refuse_too_many_draws(study, cards[model], arm, registries, names)
     for name, arm in attacks.items():
-        _refuse_goal(study, arm, resolved[name], registries, names)
-    refuse_detectors(study, registries, detectors, models)
-    refuse_measures(study, registries, models)
+        with mistakes.collect():
+            _refuse_goal(study, arm, resolved[name], registries, names)
+    mistakes.refuse()
     return outline
 
 
@@ -220,10 +229,12 @@ def _crafting(cards: Mapping[str, ModelCard], arms: Sequence[Arm]) -> tuple[tupl
 def _refuse_unknown_arms(study: StudySpec, arms: Sequence[Arm]) -> None:
     """Refuse arms in an assessment that the study does not have, before any work."""
     ids = [arm.shown for arm in arms]
+    mistakes = Mistakes()
     for method, named in (("damage", study.assess.damage.arms), ("detection", study.assess.detection.arms)):
         for index, pattern in enumerate(named or ()):
             if complaint := no_match(pattern, ids):
-                raise study.where.error(("assess", method, "arms", index), complaint)
+                mistakes.add(study.where.error(("assess", method, "arms", index), complaint))
+    mistakes.refuse()
 
 
 def _refuse_average_of_one(study: StudySpec, assessed: Sequence[ModelCard]) -> None:

@@ -5,16 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from advrisk.core.errors import AdvriskError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean
 from advrisk.core.registries import Registries
 from advrisk.plan.grids import grid, shown
-from advrisk.study import DefenceSpec, Loc, ModelSpec, StudySpec
-
-# Defences of the literature that are options of training here.
-_TRAINED = {
-    "gauss-in": "gauss-in is a training option: train a model by `advrisk train` with `{method: gaussian-noise, "
-    "sigma: 0.1, share: 0.5}` and list it under `models`",
-}
+from advrisk.study import TRAINED, DefenceSpec, Loc, ModelSpec, StudySpec
 
 
 @dataclass(frozen=True)
@@ -40,14 +35,17 @@ def expand_defences(study: StudySpec, registries: Registries) -> list[DefendedMo
         ready = {key: spec for key, spec in waiting.items() if all(name in defined for name in spec.of)}
         if not ready:
             _refuse_unresolved(study, waiting, defined)
+        mistakes = Mistakes()
         for key, spec in ready.items():
             inside = [name for of in spec.of for name in defined[of]]
-            made = _made(study, key, spec, list(dict.fromkeys(inside)), registries)
-            for one in made:
-                _refuse_taken(study, one, defended)
-                defended[one.name] = one
-            of_key[key] = [one.name for one in made]
+            with mistakes.collect():
+                made = _made(study, key, spec, list(dict.fromkeys(inside)), registries)
+                for one in made:
+                    _refuse_taken(study, one, defended)
+                    defended[one.name] = one
+                of_key[key] = [one.name for one in made]
             del waiting[key]
+        mistakes.refuse()
     return list(defended.values())
 
 
@@ -100,8 +98,8 @@ def _made(
 ) -> list[DefendedModel]:
     """The models of one entry: one named by its key, or several with their differences appended."""
     loc: Loc = ("defences", key)
-    if spec.name in _TRAINED and spec.name not in registries.defences:
-        raise study.where.error((*loc, "name"), _TRAINED[spec.name])
+    if spec.name in TRAINED and spec.name not in registries.defences:
+        raise study.where.error((*loc, "name"), TRAINED[spec.name])
     try:
         part = registries.defences.get(spec.name)
         choices = list(grid(spec.params, part))

@@ -7,6 +7,7 @@ from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError, RegistryError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.core.traits import Capability, DetectorTraits, gives
@@ -15,7 +16,7 @@ from advrisk.plan.card import ModelCard
 from advrisk.plan.grids import grid
 from advrisk.plan.naming import detector_facets, distinguishing_names, refuse_taken_names
 from advrisk.plan.recipe import recipe_of
-from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec, detector_names
+from advrisk.study import Arm, ArmEntry, DetectorSpec, Loc, StudySpec, called_so, detector_names
 
 # The default attack that a detector learns from: MEAD trains its detectors on it.
 LEARNED_ATTACK = ArmEntry(attack=["pgd"], norm=["linf"], eps=[0.03125], keep=["last"])
@@ -54,15 +55,15 @@ class ConfiguredDetector:
 def expand_detectors(study: StudySpec, registries: Registries, *, examples: str = "") -> list[ConfiguredDetector]:
     """Every detector of a study, each once; `examples` is a digest of the samples to learn from and of their space."""
     expanded: dict[str, ConfiguredDetector] = {}
+    mistakes = Mistakes()
     for index, spec in enumerate(study.detectors):
         loc: Loc = ("detectors", index)
-        try:
+        with mistakes.collect(), study.where.at(loc):
             for one in _named(spec.name, _configured(spec, study, registries, examples, loc)):
                 first = expanded.setdefault(one.id, one)
                 expanded[one.id] = replace(first, alias=_one_alias(first, one))
             refuse_taken_names({one.id.rpartition("@")[0]: one.readable for one in expanded.values()}, "detector")
-        except AdvriskError as error:
-            raise study.where.error(loc, str(error)) from None
+    mistakes.refuse()
     return list(expanded.values())
 
 
@@ -95,19 +96,21 @@ def refuse_detectors(
     study: StudySpec, registries: Registries, configured: Sequence[ConfiguredDetector], models: Sequence[ModelCard]
 ) -> None:
     """Refuse detectors that lack examples, or that a model cannot answer."""
+    mistakes = Mistakes()
     for one in configured:
         if one.from_python:
             continue
         traits = registries.detectors.get(one.name).traits
         if traits.learns and not study.data.train:
             problem = f"{one.name} learns from samples of the split `train`, and the study has none"
-            raise study.where.error(("data",), f"{problem}; add, for example, `train: 1000`")
-        for model in models:
-            if not model.surrogate and (problem := _lacking(one, traits, model)):
-                raise study.where.error(one.loc, f"{problem}; remove it, or that model")
-            if not model.surrogate and (problem := _unlearnable(one, model, registries)):
+            mistakes.add(study.where.error(("data",), f"{problem}; add, for example, `train: 1000`"))
+        for model in (model for model in models if not model.surrogate):
+            if problem := _lacking(one, traits, model):
+                mistakes.add(study.where.error(one.loc, f"{problem}; remove it, or that model"))
+            elif problem := _unlearnable(one, model, registries):
                 others = f"let it learn from others, as in {{name: {one.name}, arms: [{_ANSWERED[model.capability]}]}}"
-                raise study.where.error(one.loc, f"{problem}; {others}, or remove it, or that model")
+                mistakes.add(study.where.error(one.loc, f"{problem}; {others}, or remove it, or that model"))
+    mistakes.refuse()
 
 
 def _lacking(one: ConfiguredDetector, traits: DetectorTraits, model: ModelCard) -> str:
@@ -143,8 +146,7 @@ def _configured(
     try:
         part = registries.detectors.get(spec.detector)
     except RegistryError as error:
-        remedy = f"to give a detector this name, write, for example, {{detector: lid, name: {spec.detector}}}"
-        raise RegistryError(f"{error} ({remedy})") from None
+        raise RegistryError(f"{error} {called_so(spec.detector)}") from None
     arms = _learned_arms(spec, part, registries)
     words = []
     if spec.arms is not None and arms != _expanded([LEARNED_ATTACK], registries):

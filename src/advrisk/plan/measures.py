@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from advrisk.core.errors import AdvriskError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.core.traits import gives
 from advrisk.plan.arms import readable_id
@@ -32,13 +32,13 @@ class ConfiguredMeasure:
 def expand_measures(study: StudySpec, registries: Registries) -> list[ConfiguredMeasure]:
     """Every measure of a study, each once: one that is named twice has the larger number of samples."""
     expanded: dict[str, ConfiguredMeasure] = {}
+    mistakes = Mistakes()
     for index, spec in enumerate(study.measures):
         loc: Loc = ("measures", index)
-        try:
+        with mistakes.collect(), study.where.at(loc):
             for one in _configured(spec, registries, study, loc):
                 expanded[one.id] = _larger(one, expanded.get(one.id, one))
-        except AdvriskError as error:
-            raise study.where.error(loc, str(error)) from None
+    mistakes.refuse()
     return list(expanded.values())
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from advrisk.core.digest import digest
 from advrisk.core.errors import DataError, LedgerError
 from advrisk.core.names import did_you_mean
-from advrisk.core.seeds import key, look_key
+from advrisk.core.seeds import calibration_key, key
 from advrisk.study import DataSpec
 
 SPLITS = ("train", "tune", "calibrate", "evaluate")
@@ -118,7 +118,7 @@ def cut_shards(
 
 def in_interim_order(shards: Sequence[Shard], hashes: Mapping[str, str]) -> list[Shard]:
     """Shards of the calibration split, in the order of their interim analyses."""
-    return sorted(shards, key=lambda shard: min(look_key(hashes[name], name) for name in shard.samples))
+    return sorted(shards, key=lambda shard: min(calibration_key(hashes[name], name) for name in shard.samples))
 
 
 def _shard_id(samples: Sequence[str], hashes: Mapping[str, str]) -> str:

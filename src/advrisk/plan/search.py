@@ -7,6 +7,7 @@ from typing import Any
 
 from advrisk.core.digest import digest
 from advrisk.core.errors import AdvriskError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean, search_label
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
@@ -23,7 +24,7 @@ Setting = dict[str, float]  # parameter -> value; whole numbers are whole
 
 
 @dataclass(frozen=True)
-class Axis:
+class SearchAxis:
     """One parameter of a box, with positions from 0 to 1 for its values."""
 
     name: str
@@ -71,7 +72,7 @@ class Search:
     model: str
     arm: Arm  # the attack somewhere in the box
     name: str  # of the attack, without the varied parameters
-    axes: tuple[Axis, ...]
+    axes: tuple[SearchAxis, ...]
     method: str
     rounds: int
     batch: int
@@ -128,16 +129,14 @@ def expand_searches(study: StudySpec, registries: Registries, models: Sequence[M
     if study.search and not study.data.tune:
         problem = "needs samples of a tuning split; add, for example, `tune: 200` to `data`"
         raise study.where.error(("search",), problem)
+    assessed, mistakes = [model.name for model in models if not model.surrogate], Mistakes()
     for index, entry in enumerate(study.search):
         loc: Loc = ("search", index)
-        try:
-            assessed = [model.name for model in models if not model.surrogate]
-            made = [one for model in assessed for one in _searches(entry, model, registries, loc)]
-        except AdvriskError as error:
-            raise study.where.error(loc, str(error)) from None
-        for one in made:
-            if searches.setdefault((one.model, one.label), one) is not one:
-                raise study.where.error(loc, f"found {one.label} twice; remove one, or give it other settings")
+        with mistakes.collect(), study.where.at(loc):
+            for one in [one for model in assessed for one in _searches(entry, model, registries, loc)]:
+                if searches.setdefault((one.model, one.label), one) is not one:
+                    raise AdvriskError(f"found {one.label} twice; remove one, or give it other settings")
+    mistakes.refuse()
     return tuple(searches.values())
 
 
@@ -214,7 +213,7 @@ def _arms(entry: SearchEntry, part: Part[AttackTraits], registries: Registries) 
     return list(expand_entry(validated(ArmEntry, keys, Source()), registries))
 
 
-def _axes(entry: SearchEntry, part: Part[AttackTraits], arm: Arm) -> tuple[Axis, ...]:
+def _axes(entry: SearchEntry, part: Part[AttackTraits], arm: Arm) -> tuple[SearchAxis, ...]:
     named: Mapping[str, RangeSpec | None] = entry.over if entry.over is not None else dict.fromkeys(part.traits.box)
     axes = []
     for name, limits in named.items():
@@ -233,7 +232,7 @@ def _axes(entry: SearchEntry, part: Part[AttackTraits], arm: Arm) -> tuple[Axis,
     return tuple(axes)
 
 
-def _axis(part: Part[AttackTraits], name: str, limits: RangeSpec | None, arm: Arm) -> Axis:
+def _axis(part: Part[AttackTraits], name: str, limits: RangeSpec | None, arm: Arm) -> SearchAxis:
     declared = part.traits.box.get(name)
     parameter = part.parameters[name]
     whole = parameter.multiple_of if parameter.number is int else 0
@@ -243,13 +242,13 @@ def _axis(part: Part[AttackTraits], name: str, limits: RangeSpec | None, arm: Ar
             raise AdvriskError(f"over: {part.name}.{name} takes whole numbers, found {end:g}")
         part.bind({**arm.params, name: int(end) if whole else end})
     start = tuple(value for value in declared.start if low <= value <= high) if declared else ()
-    axis = Axis(name, low, high, log, whole, start)
+    axis = SearchAxis(name, low, high, log, whole, start)
     if whole and axis.n_values < 2:
         raise AdvriskError(f"over: {part.name}.{name} has but one value between {low:g} and {high:g}; fix it instead")
     return axis
 
 
-def _usual(part: Part[AttackTraits], axes: Sequence[Axis], arm: Arm) -> Setting:
+def _usual(part: Part[AttackTraits], axes: Sequence[SearchAxis], arm: Arm) -> Setting:
     """The attack's default of each varied parameter, clipped to the box; parameters without one are left out."""
     usual: Setting = {}
     for axis in axes:

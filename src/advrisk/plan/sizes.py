@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from advrisk.core.extent import LEVELS, Extent
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.core.traits import Norm
 from advrisk.study import ArmEntry, DamageSpec, Loc, SearchEntry, StudySpec
@@ -21,9 +22,11 @@ def refuse_sizes(study: StudySpec, registries: Registries, extent: Extent) -> No
 
     Sizes of presets are exempt: those of a paper exceed it on purpose.
     """
+    mistakes = Mistakes()
     for size in _sizes(study, registries):
         if complaint := extent.complaint(size.eps, size.norm):
-            raise study.where.error(size.loc, complaint)
+            mistakes.add(study.where.error(size.loc, complaint))
+    mistakes.refuse()
 
 
 def size_doubts(study: StudySpec, registries: Registries, extent: Extent) -> list[str]:

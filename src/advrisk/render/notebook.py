@@ -1,15 +1,13 @@
 """HTML for notebooks: a headline and tables, without scripts, in the colours of the page they stand on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
-from advrisk.core.sections import Column, Kind, Section, Table, Text, headline_of, read_first
-from advrisk.core.tables import Tabular
+from advrisk.core.sections import Section, Table, Text, headline_of, read_first
 from advrisk.core.values import value_text
 
 MOST = 20  # rows that are shown
 
-_KINDS: Mapping[str, Kind] = {"text": "text", "number": "precise", "count": "count", "flag": "flag"}
 _LEFT = "text-align:left;vertical-align:top;padding:.2em .8em .2em 0;max-width:32em;overflow-wrap:anywhere"
 _LINE = "border-bottom:1px solid rgba(128,128,128,.45)"
 
@@ -21,13 +19,6 @@ def sections_html(sections: Sequence[Section]) -> str:
     notes += [note for one in shown if isinstance(one, Table) for note in one.notes]
     tables = [_table(one.brief) for one in shown if isinstance(one, Table)]
     return html_block(headline_of(sections), *tables, notes=list(dict.fromkeys(notes)))
-
-
-def rows_html(found: Tabular) -> str:
-    """The rows of a result."""
-    columns = [Column(name, _KINDS[kind]) for name, kind in found.columns.items()]
-    rows = [[value_text(row.get(column.heading), column) for column in columns] for row in found.rows()]
-    return html_block(type(found).__name__, html_table(list(found.columns), rows))
 
 
 def html_block(headline: str, *parts: str, notes: Sequence[str] = ()) -> str:

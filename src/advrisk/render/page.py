@@ -4,10 +4,13 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from advrisk.core.estimate import Estimate
 from advrisk.core.sections import (
     Alternatives,
     Cell,
+    Column,
     Figure,
+    Front,
     Group,
     Headline,
     Pictures,
@@ -15,6 +18,7 @@ from advrisk.core.sections import (
     Summary,
     Table,
     Text,
+    Tile,
     Unanswered,
     Value,
     every,
@@ -22,16 +26,20 @@ from advrisk.core.sections import (
 from advrisk.core.values import value_lines
 
 _CARDS = 4  # columns, from which the rows of a table become cards on a phone
+_SHARES = ("share", "risk")
 _WIDE = 6  # … and from which it takes the page's width
 
 
-def page_finding(name: str, title: str, sections: Sequence[Section] | Unanswered) -> dict[str, Any]:
-    """One question: its anchor and title, and its parts in order, or why there is no answer."""
+def page_finding(
+    name: str, title: str, sections: Sequence[Section] | Unanswered, *, question: str = ""
+) -> dict[str, Any]:
+    """One question: its anchor and title, its answer in one sentence, and what is folded under it."""
+    shown = {"anchor": name, "title": title, "question": question or title}
     if isinstance(sections, Unanswered):
-        parts: list[dict[str, Any]] = [{"is_a": "Unanswered", "text": f"{str(sections).rstrip('.')}."}]
-    else:
-        parts = _parts(name, sections)
-    return {"anchor": name, "title": title, "parts": parts}
+        return shown | {"answer": f"No answer: {str(sections).rstrip('.')}.", "parts": []}
+    first = next((one for one in sections if isinstance(one, Headline)), None)
+    parts = page_parts(name, [one for one in sections if one is not first])
+    return shown | {"answer": first.text if first else "", "parts": parts}
 
 
 def page_figures(name: str, sections: Sequence[Section]) -> dict[str, Any]:
@@ -39,14 +47,31 @@ def page_figures(name: str, sections: Sequence[Section]) -> dict[str, Any]:
     return {figure_name(name, one): dict(one.spec) for one in every(sections) if isinstance(one, Figure)}
 
 
+def page_tile(tile: Tile) -> dict[str, Any]:
+    """A tile: a number with its interval below the heading of its column, and a bar where it is a share."""
+    facts = [
+        {"name": column.heading, "lines": value_lines(value, column), "bar": _bar(value, column)}
+        for column, value in tile.facts
+    ]
+    return {"model": tile.model, "badges": tile.badges, "facts": facts}
+
+
+def _bar(value: Value, column: Column) -> dict[str, float]:
+    """Per cent of a bar's width: the value, and the ends of its interval."""
+    if column.kind not in _SHARES or not isinstance(value, Estimate):
+        return {}
+    ends = {"value": value.value, "low": value.low, "high": value.high}
+    return {name: round(100 * min(1.0, max(0.0, end)), 1) for name, end in ends.items()}
+
+
 def figure_name(name: str, figure: Figure) -> str:
     """The name of a figure among all of a run."""
     return f"{name} {figure.key}"
 
 
-def _parts(name: str, sections: Iterable[Section], within: str = "") -> list[dict[str, Any]]:
+def page_parts(name: str, sections: Iterable[Section], within: str = "") -> list[dict[str, Any]]:
     """`within` is the anchor of the group that holds them."""
-    return [_part(name, one, within or name) for one in sections if not isinstance(one, Summary)]
+    return [_part(name, one, within or name) for one in sections if not isinstance(one, Summary | Front)]
 
 
 def _part(name: str, section: Section, within: str) -> dict[str, Any]:
@@ -73,8 +98,8 @@ def _part(name: str, section: Section, within: str) -> dict[str, Any]:
             return kind | {"title": section.title, "pictures": pictures}
         case Group():
             anchor = f"{within}-{section.key}"
-            return kind | vars(section) | {"parts": _parts(name, section.sections, anchor), "anchor": anchor}
-        case Headline() | Summary() | Text():
+            return kind | vars(section) | {"parts": page_parts(name, section.sections, anchor), "anchor": anchor}
+        case Headline() | Summary() | Front() | Text():
             return kind | vars(section)
 
 

@@ -1,14 +1,15 @@
 """Sections as text for a terminal.
 
-Where it is too narrow for a table, columns of words go below their rows; where that does not suffice, every row becomes
-a block of text.
+Where it is too narrow for a table, columns of words go below their rows; where that does not suffice, the table is cut
+into several. Below 80 columns every row may become a block of text.
 """
 
 import re
 import textwrap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from itertools import zip_longest
-from typing import Any
+from typing import IO, Any, ClassVar, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -22,6 +23,7 @@ from advrisk.core.values import value_lines
 
 _BETWEEN = 3  # characters that a column takes beside what stands in it
 _WRAPPED = 16  # characters of a line at least
+_TABLES_FROM = 80  # columns of a terminal; in a narrower one a row may be a block of text
 _KEPT = "\u00a0"  # a blank at which no line ends
 _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 
@@ -29,8 +31,11 @@ _INTERVAL = re.compile(r"(\[-?[\d.,]+,) (?=-?[\d.,]+\])")
 class Terminal(Console):
     """Standard output, or standard error, on which text from outside is text: no markup, and nothing that steers."""
 
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, markup=False, highlight=False, emoji=False)
+    notes: ClassVar[bool] = True  # whether sentences beside headlines and tables are printed
+
+    def __init__(self, *, stderr: bool = False, file: IO[str] | None = None) -> None:
+        colour: Literal["auto"] | None = "auto" if file is None else None
+        super().__init__(stderr=stderr, file=file, color_system=colour, markup=False, highlight=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -47,7 +52,7 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
         match one:
             case Headline():
                 indented(console, one.text, by=0)
-            case Text() if details or not one.how:
+            case Text() if Terminal.notes and (details or not one.how):
                 _print_text(one, console)
             case Table():
                 _print_table(one if details else one.brief, console)
@@ -57,6 +62,14 @@ def print_sections(sections: Iterable[Section], console: Console | None = None, 
                 print_sections(one.sections, console, details=details)
             case _:
                 pass
+
+
+def printed(sections: Iterable[Section]) -> str:
+    """Sections as a terminal of this width shows them, without its colours."""
+    console = Terminal(file=StringIO())
+    print_sections(sections, console)
+    file: Any = console.file
+    return str(file.getvalue()).rstrip("\n")
 
 
 def _has_words(section: Section, *, details: bool) -> bool:
@@ -92,14 +105,15 @@ def _print_text(text: Text, console: Console) -> None:
 def _print_table(table: Table, console: Console) -> None:
     if not table.rows:
         return
-    indented(console, f"{table.title}:", by=0)
+    if table.title:
+        indented(console, f"{table.title}:", by=0)
     rows = [
         ["\n".join(_lines(value, column)) for value, column in zip(row, table.columns, strict=True)]
         for row in table.rows
     ]
     wrapped = {place for place, column in enumerate(table.columns) if place and column.kind == "text"}
     _print_fitting(console, [visible_line(column.heading) for column in table.columns], rows, wrapped=wrapped)
-    for note in table.notes:
+    for note in table.notes if Terminal.notes else ():
         indented(console, f"· {note}", by=0)
 
 
@@ -108,7 +122,8 @@ def _print_fitting(
 ) -> None:
     """Print a table in which no line of a cell is broken, but headings and `wrapped` columns by words.
 
-    Or the table with the `wrapped` columns below their rows; or blocks, headed by the first cell.
+    Or the table with the `wrapped` columns below their rows; or that with intervals in two lines, and the first column
+    broken by words; or several tables, each of some columns; or, in a narrow terminal, blocks.
     """
     short = [place for place in range(len(columns)) if place not in wrapped]
     if (widths := _fitting(console.width, columns, rows, wrapped)) is not None:
@@ -118,12 +133,19 @@ def _print_fitting(
         for row in rows:
             table.add_row(*_plain_cells([_folded(cell, width) for cell, width in zip(row, widths, strict=True)]))
         console.print(table)
-    elif 1 < len(short) < len(columns) and (
-        widths := _fitting(console.width, _at(columns, short), [_at(row, short) for row in rows])
-    ):
-        _print_words_below(console, columns, rows, dict(zip(short, widths, strict=True)))
-    else:
-        _print_blocks(console, columns, rows)
+        return
+    ways = [(rows, ()), (_halved(rows), (0,))] if console.width >= _TABLES_FROM else [(rows, ())]
+    for tried, of_words in ways if len(short) > 1 else ():
+        widths = _fitting(console.width, _at(columns, short), [_at(row, short) for row in tried], of_words)
+        if widths is not None:
+            _print_words_below(console, columns, tried, dict(zip(short, widths, strict=True)))
+            return
+    _print_parts(console, columns, rows, short)
+
+
+def _halved(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The same rows with intervals in two lines."""
+    return [[_INTERVAL.sub("\\1\n", cell) for cell in row] for row in rows]
 
 
 def _at(cells: Sequence[str], places: Sequence[int]) -> list[str]:
@@ -150,25 +172,69 @@ def _fitting(
 
 
 def _print_words_below(
-    console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Mapping[int, int]
+    console: Console,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: Mapping[int, int],
+    below: Container[int] | None = None,
+    *,
+    head_above: bool = False,
 ) -> None:
-    """A table of the columns that have a width; cells of the others are lines below their rows."""
+    """A table of the columns that have a width; cells of the others, or of those `below`, are lines below their rows.
+
+    With `head_above`, the first cell of a row is a line of its own above the others.
+    """
 
     def print_row(cells: Sequence[str], style: str = "") -> None:
+        if head_above:
+            for line in cells[0].split("\n"):
+                print_line(line, style)
+            cells = ["", *cells[1:]]
         folded = [_folded(cells[place], width).split("\n") for place, width in widths.items()]
-        for line in zip_longest(*folded, fillvalue=""):
-            text = (" " * _BETWEEN).join(map(str.ljust, line, widths.values())).rstrip(" ")
-            console.print(RichText(f" {text}", style=style), soft_wrap=True)
+        for texts in zip_longest(*folded, fillvalue=""):
+            print_line((" " * _BETWEEN).join(map(str.ljust, texts, widths.values())).rstrip(" "), style)
+
+    def print_line(text: str, style: str = "") -> None:
+        console.print(RichText(f" {text}", style=style), soft_wrap=True)
 
     console.print()
     print_row(columns, style="bold")
-    console.print(RichText(" " + "─" * (sum(widths.values()) + _BETWEEN * (len(widths) - 1))), soft_wrap=True)
+    print_line("─" * (sum(widths.values()) + _BETWEEN * (len(widths) - 1)))
     for row in rows:
         print_row(row)
         for place, cell in enumerate(row):
-            if place not in widths and cell:
+            if place not in widths and cell and (below is None or place in below):
                 indented(console, f"{columns[place]}: {_in_one_line(cell)}", by=3)
     console.print()
+
+
+def _print_parts(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], short: Sequence[int]) -> None:
+    """Several tables, each of the first column and some others; blocks where the terminal is too narrow for tables."""
+    least = {
+        place: max([_longest_word(columns[place]), *(_longest(row[place]) for row in rows)]) for place in short[1:]
+    }
+    head = max([_longest_word(columns[0]), *(_longest(row[0]) for row in rows)])
+    beside, above = (_parts(least, first, console.width) for first in (head, _BETWEEN))
+    if console.width < _TABLES_FROM or not above:
+        _print_blocks(console, columns, rows)
+        return
+    head_above = not beside or len(above) < len(beside)
+    parts, words = above if head_above else beside, set(range(len(columns))) - set(short)
+    for number, widths in enumerate(parts, 1):
+        below = words if number == len(parts) else ()
+        _print_words_below(console, columns, rows, widths, below, head_above=head_above)
+
+
+def _parts(widths: Mapping[int, int], head: int, room: int) -> list[dict[int, int]]:
+    """Columns in as many tables as they need, each with the first column; none where one column is too wide."""
+    parts: list[dict[int, int]] = [{0: head}]
+    for place, width in widths.items():
+        if head + _BETWEEN + width >= room:
+            return []
+        if sum(parts[-1].values()) + width + _BETWEEN * len(parts[-1]) >= room:
+            parts.append({0: head})
+        parts[-1][place] = width
+    return parts
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], console: Console | None = None) -> None:
@@ -218,7 +284,7 @@ def _folded(cell: str, width: int) -> str:
     wrapper = textwrap.TextWrapper(width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False)
     for line in cell.split("\n"):
         first, *others = wrapper.wrap(_kept(line)) if len(line) > width else [line]
-        made += [first.rstrip(" "), *(part.strip(" ") for part in others)]
+        made += [first.rstrip(" "), *(text for part in others if (text := part.strip(" ")))]
     return "\n".join(made).replace(_KEPT, " ")
 
 

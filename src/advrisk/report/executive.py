@@ -3,17 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.assess.indicators.words import EQUALLY, loss_interval, scenario_drivers, stated_results
+from advrisk.assess.findings import Findings
+from advrisk.assess.selection.answer import leading
+from advrisk.assess.selection.beside import drivers_beside, leading_first, sentences_beside, without_drivers
 from advrisk.assess.stopping import level_words, rest_words
 from advrisk.core.names import cut_words, one_line
 from advrisk.core.sections import Part, Unanswered, summary_of
 from advrisk.ledger import Ledger
-from advrisk.report.answer import leading
-from advrisk.report.findings import Findings
 from advrisk.report.untested import not_tested
-from advrisk.risk.indicators.tree import UNIFORM
 from advrisk.study import StudySpec
 
 LABELS = {
@@ -24,6 +21,7 @@ LABELS = {
     "untested": "What was not tested",
     "further": "What else was asked",
 }
+DECIDED = "Nothing: every comparison that was asked for is decided."
 _WORD = 60  # characters of a word; names may be longer
 _SENTENCE = 600
 
@@ -38,6 +36,11 @@ class ExecutiveSummary:
     undecided: tuple[str, ...]
     untested: tuple[str, ...]
     further: tuple[str, ...] = ()
+
+    @property
+    def open_points(self) -> bool:
+        """Whether something is undecided."""
+        return self.undecided != (DECIDED,)
 
     @property
     def answer(self) -> str:
@@ -56,7 +59,7 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
         ship=_brief(_to_ship(found)),
         sure=_brief(_how_sure(found, study)),
         drivers=_brief(_what_drives(found)),
-        undecided=_brief(_undecided(found) or ["Nothing: every comparison that was asked for is decided."]),
+        undecided=_brief(_undecided(found) or [DECIDED]),
         untested=_brief(not_tested(ledger, study, found)),
         further=_brief(_further(found)),
     )
@@ -66,34 +69,10 @@ def executive_summary(ledger: Ledger, study: StudySpec | None, found: Findings) 
 
 
 def _to_ship(found: Findings) -> list[str]:
-    damage, indicators = found.result(DamageAssessment), found.result(IndicatorAssessment)
-    lead = leading(found)
-    told = list(lead.sentences)
+    told = list(leading(found).sentences)
     if found.stopping is not None and found.stopping.rests:  # right after the answer, which rests on that
         told.insert(1, f"This run stopped early, {rest_words(found.stopping)}")
-    if damage and "gate" not in found.answers and not found.view:
-        told.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
-    named = sorted({one for one in (lead.least_bad, damage.least_bad if damage else None) if one})
-    told += _on_equal_corruptions(damage, indicators)
-    if len(named) > 1:
-        told.append(
-            f"These answers name different models ({', '.join(named)}), because the questions differ; the "
-            "first answers the study's scenario."
-        )
-    return [*told, *_said(found, "ship"), *found.view.sentences()]
-
-
-def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
-    """Another model suffers least from corruptions, and no scenario says how much these matter."""
-    for one in found.results[:1] if found else ():
-        best = one.least_bad, damage.least_bad if damage else None
-        if one.scenario.name == UNIFORM and best[0] and best[1] and best[0] != best[1]:
-            risks = {row.model: loss_interval(row.risk, one.bounds) for row in one.models}
-            return [
-                f"That is under attack. {EQUALLY}, {best[0]} has the least risk "
-                f"({risks[best[0]]}, {best[1]} {risks[best[1]]}): state a scenario to say which matters."
-            ]
-    return []
+    return [*told, *sentences_beside(found), *_said(found, "ship"), *found.view.sentences()]
 
 
 def _further(found: Findings) -> list[str]:
@@ -118,11 +97,7 @@ def _how_sure(found: Findings, study: StudySpec | None) -> list[str]:
 
 
 def _what_drives(found: Findings) -> list[str]:
-    told = _said(found, "drivers")
-    damage, indicators = found.result(DamageAssessment), found.result(IndicatorAssessment)
-    if indicators and not stated_results(indicators):
-        told += scenario_drivers(indicators.results[0], damage.least_bad if damage else None)
-    return told or [f"Not known: {found.why_not('damage')}." if damage is None else "No sample was broken."]
+    return [*_said(found, "drivers"), *drivers_beside(found)] or [without_drivers(found)]
 
 
 # What is undecided
@@ -141,9 +116,7 @@ def _undecided(found: Findings) -> list[str]:
 
 def _said(found: Findings, part: Part) -> list[str]:
     """What findings add to a part themselves: the one that leads, then the others in the order of the page."""
-    leads = "indicators" if found.scenarios_stated and not found.by_damage else "damage"
-    ordered = sorted(found.answered, key=lambda one: one.name != leads)
-    return [sentence for one in ordered for sentence in summary_of(one.sections, part)]
+    return [sentence for one in leading_first(found) for sentence in summary_of(one.sections, part)]
 
 
 def _brief(sentences: Iterable[str]) -> tuple[str, ...]:

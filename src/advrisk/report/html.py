@@ -8,22 +8,24 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from advrisk.assess.findings import Findings
 from advrisk.assess.protocol import Finding, illustrated
 from advrisk.core.errors import RiskError
 from advrisk.core.files import write_whole
 from advrisk.core.flags import FLAGS, SHARES, flagged_text
-from advrisk.core.names import cut_words, matches, no_match, one_line
+from advrisk.core.names import counted, cut_words, matches, no_match, one_line
 from advrisk.core.sections import Unanswered, slug
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.render.page import page_figures, page_finding
+from advrisk.render.page import page_figures, page_finding, page_parts
 from advrisk.report.executive import executive_summary
 from advrisk.report.figures import arm_heat_map
-from advrisk.report.findings import Findings
+from advrisk.report.front import first_screen
+from advrisk.report.glossary import size_pictures, terms_in
 from advrisk.report.provenance import provenance
 from advrisk.study import StudySpec
-from advrisk.study.registered import title_of
+from advrisk.study.registered import question_of, title_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -49,6 +51,7 @@ _ARMS = """
 """
 
 MAX_FLAGS = 50
+_TILES = 4  # side by side
 _LONG = 120  # characters of a name that is clipped
 
 
@@ -67,7 +70,13 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    environment.filters |= {"clip": _clipped, "words": _with_short_words, "unbroken": _unbroken, "id": slug}
+    environment.filters |= {
+        "clip": _clipped,
+        "words": _with_short_words,
+        "unbroken": _unbroken,
+        "id": slug,
+        "across": _across,
+    }
     shown = page_content(folder, ledger, study, found)
     return environment.get_template("template.html").render(shown)
 
@@ -76,19 +85,35 @@ def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: F
     """Everything that the template shows."""
     found = _illustrated(folder, ledger, found)
     shown = content(folder, ledger, study, list(found.flags), found.arms)
+    executive = executive_summary(ledger, study, found)
     for name, one in found.answers.items():
-        title = title_of(name)
         sections = one if isinstance(one, Unanswered) else one.sections
-        shown["findings"].append(page_finding(name, title, sections))
+        shown["findings"].append(page_finding(name, title_of(name), sections, question=question_of(name)))
         shown["figures"] |= {} if isinstance(sections, Unanswered) else page_figures(name, sections)
+    first = first_screen(found, executive)
     shown["sections"] = [
+        ("summary", "The answer"),
+        ("reasons", "Executive summary"),
         *((one["anchor"], one["title"]) for one in shown["findings"]),
         ("arms", "Arm by arm"),
         ("health", "Can it be trusted"),
         ("provenance", "Make it again"),
+        ("glossary", "Glossary"),
     ]
-    shown |= {"view": found.view, "asked": found.asked, "executive": executive_summary(ledger, study, found)}
-    return shown | {"provenance": provenance(folder, ledger, study, found)} | _scripts()
+    shown |= {"view": found.view, "asked": found.asked, "executive": executive, "first": first}
+    shown |= {"provenance": provenance(folder, ledger, study, found)} | _scripts()
+    return shown | _glossary(folder, ledger, shown, first.size)
+
+
+def _glossary(folder: Path, ledger: Ledger, shown: dict[str, Any], size: tuple[str, float] | None) -> dict[str, Any]:
+    """The terms that the page uses, and what a stated size looks like."""
+    used = repr([shown["findings"], shown["first"], shown["executive"].parts()])
+    pictures = size_pictures(folder, ledger, *size) if size else None
+    return {
+        "terms": terms_in(used),
+        "size_norm": size[0] if size else "",
+        "size_pictures": page_parts("glossary", [pictures]) if pictures else [],
+    }
 
 
 def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
@@ -104,7 +129,7 @@ def _scripts() -> dict[str, Any]:
     """The page's style and scripts; it runs none but these, whose digests it names."""
     from markupsafe import Markup
 
-    own = {"plotly_script": _plotly_script(), "page_script": _own_file("page.js")}
+    own = {"charts_script": _own_file("charts.js"), "page_script": _own_file("page.js")}
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in own.values()]
     return {name: Markup(text) for name, text in own.items()} | {
         "page_style": Markup(_own_file("page.css")),
@@ -140,8 +165,19 @@ def content(
         "flag_counts": {name: flagged_text([row for row in flags if row["flag"] == name]) for name in FLAGS},
         "n_more_flags": max(0, len(flags) - MAX_FLAGS),
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
+        "health": _health(ledger, flags),
         "study_text": _study_text(folder),
     }
+
+
+def _health(ledger: Ledger, flags: list[dict[str, Any]]) -> str:
+    """Flags and failed rows in one sentence."""
+    (failed,) = ledger.query("SELECT count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout')")[
+        "n"
+    ].to_pylist()
+    flagged = f"{flagged_text(flags)} flagged" if flags else "No cell was flagged"
+    rows = counted(failed, "row") if failed else "no row"
+    return f"{flagged}; {rows} ended in an error or a timeout."
 
 
 def arm_shares(ledger: Ledger, arms: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -168,16 +204,17 @@ def _own_file(name: str) -> str:
     return (files("advrisk.report") / name).read_text(encoding="utf-8")
 
 
-def _plotly_script() -> str:
-    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-
-
 def _clipped(name: object) -> "Markup | str":
     """A name of which a long one takes little room, and can be scrolled."""
     from markupsafe import Markup
 
     text = str(name)
     return text if len(text) <= _LONG else Markup('<span class="clip" tabindex="0">{}</span>').format(text)
+
+
+def _across(tiles: Sequence[object]) -> int:
+    """How many tiles stand side by side on a wide page: all of a few, else half."""
+    return len(tiles) if len(tiles) <= _TILES else (len(tiles) + 1) // 2
 
 
 def _with_short_words(sentence: object) -> str:

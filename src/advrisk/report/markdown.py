@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from advrisk.assess.findings import Findings
 from advrisk.ledger import Ledger
 from advrisk.render.markdown import escaped, markdown_lines
 from advrisk.report.executive import brief, executive_summary
-from advrisk.report.findings import Findings
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.study import StudySpec
 

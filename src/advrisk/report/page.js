@@ -1,63 +1,29 @@
-// Draws the figures, hands out their data, and makes the page fit for keyboards and paper. It asks nobody for anything.
+// Draws the figures, hands out their data, explains terms, and makes the page fit for keyboards and paper. It requests
+// nothing from anywhere.
 (() => {
   "use strict";
-  const PAPER = {".pairs": 328, "body": 680}; // pixels that a figure has across a printed page
-  const NARROW = 480;
+  const PAPER = {".pairs": 328, ".answer": 680, "body": 680}; // pixels that a figure has across a printed page
+  const NARROW = 480, LEAST = 100;
   const root = document.documentElement;
   const figures = JSON.parse(document.getElementById("figures").textContent);
-  const config = {responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"]};
-  const style = name => getComputedStyle(root).getPropertyValue(name).trim();
   let printing = false;
 
-  // Figures
+  // Figures: one that is folded away is drawn once it is opened, and each anew once its width changes
 
-  const themed = name => ({ink: style("--ink"), paper: style("--paper")})[name] ?? name;
-  function coloured(trace) {
-    const copy = {...trace};
-    if (trace.error_x) copy.error_x = {...trace.error_x, color: themed(trace.error_x.color)};
-    if (trace.insidetextfont) copy.insidetextfont = {...trace.insidetextfont, color: trace.insidetextfont.color.map(themed)};
-    if (trace.marker?.line) copy.marker = {...trace.marker, line: {...trace.marker.line, color: themed(trace.marker.line.color)}};
-    return copy;
-  }
-  function folded(text, room) {
-    if (text.length <= room || text.includes("<")) return text;
-    const spaces = [...text.matchAll(/ /g)].map(found => found.index);
-    const middle = spaces.reduce((best, place) => (Math.abs(place - text.length / 2) < Math.abs(best - text.length / 2) ? place : best), 0);
-    return middle ? `${text.slice(0, middle)}<br>${text.slice(middle + 1)}` : text;
-  }
-  function axis(own, narrow) {
-    const lines = {gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line"), ...own};
-    if (narrow && own?.title?.text) lines.title = {...own.title, text: folded(own.title.text, 26)};
-    return lines;
-  }
-  function fitted(trace) { // what has no place on a phone is left out, or written in two lines
-    if (trace.type === "heatmap") return {...trace, showscale: false};
-    if (trace.mode === "text") return {...trace, text: trace.text.map(said => said.replace(", ", "<br>  "))};
-    return trace;
-  }
-  function rowsFitted(shown, trace) { // names of the rows of a heat map
-    const names = trace?.type === "heatmap" && trace.meta?.narrow;
-    if (!names) return;
-    shown.yaxis = {...shown.yaxis, tickvals: trace.y, ticktext: names, tickfont: {size: 10}};
-    shown.height += 4 * names.length;
-  }
+  const widths = new WeakMap();
   function drawOne(place) {
-    if (!place.checkVisibility()) return; // folded away: it is drawn once it is opened
-    const {data, layout} = figures[place.dataset.figure];
-    const room = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
-    const narrow = room < NARROW || (!printing && innerWidth < NARROW);
-    const margin = narrow ? {l: 52, r: 12, t: 48, b: 52} : {l: 64, r: 16, t: 56, b: 56};
-    const shown = {...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: {color: style("--ink"), family: "system-ui, sans-serif", size: narrow ? 11 : 13},
-      margin: {...margin, ...layout.margin}, xaxis: axis(layout.xaxis, narrow), yaxis: axis(layout.yaxis, narrow)};
-    if (narrow) rowsFitted(shown, data[0]);
-    if (printing) shown.width = room;
-    if (printing && data[0]?.type === "sunburst") shown.height = room;
-    Plotly.react(place, data.map(coloured).map(trace => narrow ? fitted(trace) : trace), shown, {...config, displayModeBar: narrow ? false : "hover"});
+    if (!place.checkVisibility() || place.clientWidth < LEAST) return; // before it has its place, too
+    const width = printing ? PAPER[Object.keys(PAPER).find(within => place.closest(within))] : place.clientWidth;
+    widths.set(place, place.clientWidth);
+    drawChart(place, figures[place.dataset.figure], {width, narrow: width < NARROW || (!printing && innerWidth < NARROW)});
   }
   function draw(within = document) {
     for (const place of within.querySelectorAll("[data-figure]")) drawOne(place);
   }
+  const resized = new ResizeObserver(entries => {
+    for (const {target} of entries) if (!printing && target.clientWidth !== widths.get(target)) drawOne(target);
+  });
+  for (const place of document.querySelectorAll("[data-figure]")) resized.observe(place);
   for (const choice of document.querySelectorAll("select[data-shows]")) {
     const place = document.getElementById(choice.dataset.shows);
     const chosen = document.createElement("span"); // on paper nothing can be chosen
@@ -66,6 +32,97 @@
     const show = () => { place.dataset.figure = choice.value; chosen.textContent = choice.selectedOptions[0].textContent; };
     choice.addEventListener("change", () => { show(); drawOne(place); });
     show(); // a browser may remember what was chosen before
+  }
+
+  // Contents: what is asked for is unfolded, and what is read is marked
+
+  const links = [...document.querySelectorAll("nav a")];
+  const sectionOf = link => document.getElementById(decodeURIComponent(link.hash.slice(1)));
+  function unfold(target) {
+    for (let one = target?.closest("details") ?? target?.querySelector("details.question"); one; one = one.parentElement?.closest("details")) one.open = true;
+  }
+  function arrive() {
+    const target = location.hash && sectionOf(location);
+    if (!target) return;
+    unfold(target);
+    target.scrollIntoView();
+  }
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", () => unfold(sectionOf(link)));
+  }
+  function mark() {
+    const above = links.filter(link => sectionOf(link).getBoundingClientRect().top < innerHeight / 3);
+    const ended = scrollY > 0 && innerHeight + scrollY >= root.scrollHeight - 2;
+    const here = (ended ? links : above).at(-1) ?? links[0];
+    for (const link of links) {
+      if (link === here && !link.hasAttribute("aria-current")) {
+        link.setAttribute("aria-current", "true");
+        const list = link.closest("ul");
+        if (list.scrollWidth > list.clientWidth) list.scrollLeft = link.parentElement.offsetLeft - list.offsetLeft - 40;
+      } else if (link !== here) {
+        link.removeAttribute("aria-current");
+      }
+    }
+  }
+  const all = document.getElementById("unfold");
+  all.addEventListener("click", () => {
+    const open = all.getAttribute("aria-pressed") === "false";
+    all.setAttribute("aria-pressed", String(open));
+    all.textContent = open ? "Fold all" : "Unfold all";
+    all.setAttribute("aria-label", `${all.textContent} questions`);
+    for (const one of document.querySelectorAll("details.question")) one.open = open;
+  });
+  addEventListener("hashchange", arrive);
+  addEventListener("scroll", mark, {passive: true});
+
+  // Terms: the first of each in a section leads to the glossary, and explains itself
+
+  function explain() {
+    const terms = [...document.querySelectorAll(".glossary dt")].map(term => ({id: term.id, pattern: new RegExp(term.dataset.pattern), meaning: term.nextElementSibling.firstChild.textContent.trim()}));
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    tip.id = "meaning";
+    tip.setAttribute("role", "tooltip");
+    tip.hidden = true;
+    document.body.append(tip);
+    const show = link => {
+      tip.textContent = link.dataset.meaning;
+      tip.hidden = false;
+      const box = link.getBoundingClientRect();
+      tip.style.left = `${Math.max(8, Math.min(box.left, root.clientWidth - tip.offsetWidth - 8)) + scrollX}px`;
+      tip.style.top = `${(box.bottom + tip.offsetHeight + 12 > innerHeight ? box.top - tip.offsetHeight - 6 : box.bottom + 6) + scrollY}px`;
+    };
+    const hide = () => { tip.hidden = true; };
+    for (const section of document.querySelectorAll("main > section:not(#glossary)")) {
+      const left = new Set(terms);
+      const inside = document.createTreeWalker(section, NodeFilter.SHOW_TEXT, node =>
+        node.parentElement.closest("p, li, dt, dd, caption, thead th") && !node.parentElement.closest("code, pre, a, button, summary, h3, svg, .figure, .legend, .caption, .badge, .clip") ? NodeFilter.FILTER_ACCEPT : NodeFilter.FILTER_SKIP);
+      const texts = [];
+      while (inside.nextNode()) texts.push(inside.currentNode);
+      for (const text of texts) {
+        let rest = text;
+        for (;;) {
+          const next = [...left].map(term => ({term, match: term.pattern.exec(rest.data)})).filter(one => one.match).sort((a, b) => a.match.index - b.match.index)[0];
+          if (!next) break;
+          left.delete(next.term);
+          const word = rest.splitText(next.match.index);
+          rest = word.splitText(next.match[0].length);
+          const link = document.createElement("a");
+          link.className = "term";
+          link.href = `#${next.term.id}`;
+          link.dataset.meaning = next.term.meaning;
+          link.setAttribute("aria-describedby", tip.id);
+          word.replaceWith(link);
+          link.append(word);
+          link.addEventListener("pointerenter", () => show(link));
+          link.addEventListener("focus", () => show(link));
+          link.addEventListener("pointerleave", hide);
+          link.addEventListener("blur", hide);
+          link.addEventListener("click", () => { hide(); unfold(document.getElementById(next.term.id)); });
+        }
+      }
+    }
+    addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
   }
 
   // Data to take away
@@ -125,11 +182,11 @@
   const tableRows = table => [...table.rows].map(row => [...row.cells].map(said));
   for (const place of document.querySelectorAll(".figure")) {
     const holder = place.parentElement.classList.contains("scroll") ? place.parentElement : place;
-    offer(holder, "Data (CSV)", `figure ${place.dataset.figure}`, () => figureRows(figures[place.dataset.figure]));
+    offer(holder, "CSV", `figure ${place.dataset.figure}`, () => figureRows(figures[place.dataset.figure]));
   }
   for (const table of document.querySelectorAll("table")) {
     const name = table.caption?.textContent.trim() || "table";
-    offer(table.closest(".scroll"), "Table (CSV)", name, () => tableRows(table));
+    offer(table.closest(".scroll"), "CSV", name, () => tableRows(table));
   }
 
   // Phones: rows of a wide table become cards, each number below its name; to a screen reader it stays a table
@@ -191,10 +248,13 @@
   });
 
   for (const one of document.querySelectorAll("details")) {
-    one.addEventListener("toggle", () => { if (!printing) { draw(one); reachable(); } });
+    one.addEventListener("toggle", () => { if (!printing) { draw(one); reachable(); mark(); } });
   }
+  explain();
+  arrive();
   draw();
   reachable();
+  mark();
+  root.classList.add("drawn");
   addEventListener("resize", reachable);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 })();

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from advrisk.assess.findings import Findings
 from advrisk.core.errors import RiskError
 from advrisk.core.names import did_you_mean
 from advrisk.core.palette import Plot
 from advrisk.ledger import Ledger
 from advrisk.render.page import page_figures
 from advrisk.report.figures import arm_heat_map
-from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares
 
 _TEMPLATE = "plotly_white"  # readable in a light and in a dark notebook

@@ -8,12 +8,12 @@ from typing import Any
 
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.findings import Findings
 from advrisk.core.clock import time_of_making
 from advrisk.core.digest import digest
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.ledger.layout import STUDY_FILE
-from advrisk.report.findings import Findings
 from advrisk.study import StudySpec
 
 _WORK = """

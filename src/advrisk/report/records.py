@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import findings
+from advrisk.assess.findings import Findings
 from advrisk.assess.protocol import Finding
+from advrisk.assess.selection.answer import leading
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import RunError
 from advrisk.core.files import write_whole
@@ -18,9 +20,7 @@ from advrisk.core.sections import Unanswered, summary_of
 from advrisk.core.tables import Columns, Row, Tabular, arrow_table
 from advrisk.ledger import Ledger
 from advrisk.render.records import arrow_tables, tables_record
-from advrisk.report.answer import leading
 from advrisk.report.executive import executive_summary
-from advrisk.report.findings import Findings
 from advrisk.report.html import arm_shares
 from advrisk.report.provenance import provenance
 from advrisk.study import StudySpec, assessments

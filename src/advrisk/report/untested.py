@@ -9,15 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.damage.distances import Distances
+from advrisk.assess.context import assessment_named
+from advrisk.assess.damage.walk import detectors_of
+from advrisk.assess.findings import Findings
 from advrisk.core.flags import FLAGS, flagged_text
 from advrisk.core.names import counted
 from advrisk.core.numbers import size_text
+from advrisk.core.sections import summary_of
 from advrisk.core.traits import DETECTOR, TRANSFER, Norm
 from advrisk.ledger import Ledger
-from advrisk.report.findings import Findings
-from advrisk.study import StudySpec
+from advrisk.study import StudySpec, assessments
 
 FEW = 30  # samples of a class or stratum, below which its numbers say little
 _NAMED = 5  # things that a sentence names
@@ -41,7 +42,6 @@ _FAILED = """
 """
 _CLASSES = "SELECT label, count(*) AS n FROM samples WHERE split = 'evaluate' GROUP BY ALL ORDER BY label"
 _STRATA = "SELECT strata FROM samples WHERE split = 'evaluate' AND strata <> '{}'"
-_SPLITS = "SELECT split, count(*) AS n FROM samples GROUP BY ALL"
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,12 @@ def not_tested(ledger: Ledger, study: StudySpec | None, found: Findings) -> list
     """Sentences on what is missing, the weightiest first; each is true of this very run."""
     arms = arm_facts(ledger)
     attacks = [arm for arm in arms if arm.kind == "attack"]
-    splits = {row["split"]: row["n"] for row in ledger.query(_SPLITS).to_pylist()}
     return [
         *_on_rest(found),
-        *_on_attacks(attacks, detectors="detection" in found.answers),
+        *_on_attacks(attacks, detectors=bool(detectors_of(ledger))),
         *_on_corruptions([arm for arm in arms if arm.kind == "corruption"], _shape(ledger)),
-        *_on_notice(found),
         *_on_deployment(study),
-        *_on_certificate(found, splits),
-        *_on_search(found, attacks),
-        *_on_left_out(found),
+        *_on_questions(ledger, found),
         *_on_failed(ledger),
         *_on_flags(found.flags),
         *_on_few(ledger),
@@ -133,9 +129,12 @@ def _on_norms(attacks: Sequence[ArmFacts]) -> list[str]:
     missing = [norm for norm in get_args(Norm) if norm not in largest]
     if not largest:
         return ["No attack has a norm: nothing is said of the smallest change that is needed."]
-    told = ", ".join(norm if eps is None else f"{norm} up to {size_text(eps)}" for norm, eps in sorted(largest.items()))
-    other = f"; none was limited in {_either(missing)}" if missing else ""
-    return [f"Attacks were limited in {told}{other}. Changes of another shape or size were not tried."]
+    told = ", ".join(
+        f"in {norm} {'without a limit' if eps is None else f'up to {size_text(eps)}'}"
+        for norm, eps in sorted(largest.items())
+    )
+    other = f"; none was in {_either(missing)}" if missing else ""
+    return [f"Attacks were {told}{other}. Changes of another shape or size were not tried."]
 
 
 def _on_kinds(attacks: Sequence[ArmFacts], *, detectors: bool) -> list[str]:
@@ -189,48 +188,22 @@ def _shape(ledger: Ledger) -> str:
     return "images" if shapes == {3} else "tables" if shapes == {1} else ""
 
 
-def _on_notice(found: Findings) -> list[str]:
-    """Whether anybody knows what goes unnoticed."""
-    damage = found.answer("damage", DamageAssessment)
-    if isinstance(damage, DamageAssessment) and damage.relative:
-        beside = "" if "detection" not in found.answers else ", though detectors scored the run"
-        so = "damage is relative to these models, and no probability" if damage.comparison else "there is no damage"
-        return [f"No evasion curve and no alarm was given{beside}, so nobody knows what goes unnoticed: {so}."]
-    return ["No detector was assessed."] if "detection" not in found.answers else []
-
-
 def _on_deployment(study: StudySpec | None) -> list[str]:
     if study is not None and study.scenarios:
         return []
     return ["No scenario was stated: nothing is said of how often any of this happens where the model will work."]
 
 
-def _on_certificate(found: Findings, splits: Mapping[str, int]) -> list[str]:
-    if "certificate" in found.answers:
-        why = found.why_not("certificate")
-        return [f"Nothing is certified: {why.rstrip('.')}."] if why else []
-    if not splits.get("calibrate"):
-        return ["Nothing is certified: no samples were set aside to calibrate."]
-    return ["Nothing is certified: samples were set aside to calibrate, but no certificate was asked for."]
-
-
-def _on_search(found: Findings, attacks: Sequence[ArmFacts]) -> list[str]:
-    if any(one.name == "search" for one in found.answered) or not attacks:
-        return []
-    return ["No search looked for stronger settings of the attacks: they ran as the study has them."]
-
-
-def _on_left_out(found: Findings) -> list[str]:
-    damage = found.result(DamageAssessment)
-    if damage is None:
-        return []
-    distances: Distances = damage.distances
-    told = []
-    if distances.n_unfinished:
-        told.append(f"{counted(distances.n_unfinished, 'sample')} not finished")
-    if distances.n_without_verdict:
-        told.append(f"{counted(distances.n_without_verdict, 'sample')} on which an attack gave no verdict")
-    return [f"Left out of {distances.n_samples:,} samples: {', '.join(told)}."] if told else []
+def _on_questions(ledger: Ledger, found: Findings) -> list[str]:
+    """What answers leave out, and what is not known without those that are missing."""
+    left_out = [text for one in found.answered for text in summary_of(one.sections, "untested")]
+    names = {one.name for one in found.answered}
+    missing = [
+        assessment_named(name).missing(ledger, found.why_not(name).rstrip("."))
+        for name in assessments.built_in
+        if name not in names
+    ]
+    return [*left_out, *filter(None, missing)]
 
 
 def _on_failed(ledger: Ledger) -> list[str]:

@@ -1,7 +1,7 @@
-"""Damage under an evasion curve: how likely a successful attack goes undetected, and how sure that is.
+"""Damage under an evasion curve: the probability that an attack succeeds and goes undetected, with its interval.
 
-Unlike relative damage it is a probability and belongs to one model alone. Two things make it
-uncertain, and an interval carries both: the samples, and the fit of the curve.
+Unlike relative damage, it is a probability and depends on one model alone. The interval covers both sources of
+uncertainty: the samples, and the fit of the curve.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,13 +31,13 @@ from advrisk.risk.evasion import (
 from advrisk.risk.evasion.monotone import difference_bounds
 from advrisk.risk.proportion import proportion
 
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
-_WEIGHTS = 4096  # drawn in all for probabilities of being best, an equal number for each curve
-_BLOCK_CELLS = 1_000_000  # weights or values at a time
-_SEED = 0  # of the limits that need drawn weights, which are the same for every caller
-_SIZES = 256  # at which a curve is evaluated; between them it is taken to be straight
-_GROUPS = 128  # of samples of neighbouring sizes, whose values are averaged for the limits
+_WEIGHTS = 4096  # draws for the probabilities of being best, shared equally among the curves
+_BLOCK_CELLS = 1_000_000  # weights or values in memory at a time
+_SEED = 0  # limits from drawn weights are the same for every caller
+_SIZES = 256  # sizes at which a curve is evaluated; linear interpolation in between
+_GROUPS = 128  # groups of samples with neighbouring sizes, averaged for the limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,8 @@ class EvasionComparison:
     n: int  # samples
     level: float
     estimates: Mapping[str, Estimate]
-    clean_error: Mapping[str, float]  # the part of the value that comes from d = 0; the rest is attack
-    extrapolated: Mapping[str, float]  # share of samples whose distance nobody asked the detector about
+    clean_error: Mapping[str, float]  # the part of the value from d = 0; the remainder is due to attacks
+    extrapolated: Mapping[str, float]  # share of samples whose distance is outside the detector's answers
     probability_best: Mapping[str, float]
     evasion: EvasionCurve
     _distances: Floats = field(repr=False)  # (models, samples)
@@ -59,9 +59,9 @@ class EvasionComparison:
     def difference(self, a: str, b: str) -> Estimate:
         """Damage of `a` minus damage of `b`, with the interval of the *paired* difference.
 
-        Samples are weighted, and curves drawn, for both models alike, so what they share cancels.
-        The weight of the sample that was not seen goes to a difference of -1 for the lower limit and
-        of 1 for the upper one. Of a curve with bounds, every falling curve within them is allowed.
+        Both models share the sample weights and the drawn curves, so common variation cancels. The weight of the
+        unobserved sample goes to a difference of -1 for the lower limit and of 1 for the upper one. For a curve with
+        bounds, the limits cover every non-increasing curve within them.
         """
         pair = index_of(a, self.models), index_of(b, self.models)
         if pair not in self._differences:
@@ -70,7 +70,7 @@ class EvasionComparison:
 
     @cached_property
     def _differences(self) -> dict[tuple[int, int], Estimate]:
-        """Those that were asked for."""
+        """Cache of the computed differences, by pair of indices."""
         return {}
 
     def _difference(self, i: int, j: int) -> Estimate:
@@ -79,7 +79,7 @@ class EvasionComparison:
             low, high = self._bounded_limits(i, j)
         else:
             group = _groups(self._distances[[i, j]], self._values[i] - self._values[j])
-            first, second = (_Grouped.of(self._distances[place], group) for place in (i, j))
+            first, second = (_Grouped.of(self._distances[model], group) for model in (i, j))
             values = first.values(self._curves) - second.values(self._curves)
             low, high = _weighted_limits(values, values, first.counts, -1.0, self.level)
         return _estimate(value, max(low, -1.0), min(high, 1.0), self.level, self.n, "paired, Gaffke")
@@ -90,13 +90,13 @@ class EvasionComparison:
         return difference.low <= 0 <= difference.high
 
     def probability_lower(self, a: str, b: str) -> float:
-        """How probable it is that `a` has less damage than `b`, equal ones counting half."""
+        """Probability that `a` has less damage than `b`; ties count half."""
         i, j = index_of(a, self.models), index_of(b, self.models)
         ahead = np.sign(self._drawn[:, j] - self._drawn[:, i])
         return float((1 + ahead.mean()) / 2)
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
-        """Of the difference: what more samples would make smaller, and what only more answers would."""
+        """Standard errors of the difference: the part that more samples reduce, and the part that only answers do."""
         i, j = index_of(a, self.models), index_of(b, self.models)
         each = self._values[i] - self._values[j]
         of_samples = float(each.std(ddof=1)) / np.sqrt(self.n) if self.n > 1 else 0.0
@@ -104,14 +104,14 @@ class EvasionComparison:
         return float(of_samples), of_curve + self._undetermined(i, j)
 
     def errors_of(self, model: str) -> tuple[float, float]:
-        """Of one model's damage: the spread of a sample, and the standard error that only more answers would lower."""
+        """One model's standard deviation per sample, and the standard error that only more answers reduce."""
         i = index_of(model, self.models)
-        known = self._values[i].std(ddof=1) if self.n > 1 else 0.0
-        open_ = 0.0
+        deviation = self._values[i].std(ddof=1) if self.n > 1 else 0.0
+        undetermined = 0.0
         if isinstance(self.evasion, MonotoneEvasion):
             low, high = self.evasion.curve.bounds(self._distances[i])
-            open_ = float((high - low).mean()) / 4
-        return float(known), float(self._drawn_means[:, i].std()) + open_
+            undetermined = float((high - low).mean()) / 4
+        return float(deviation), float(self._drawn_means[:, i].std()) + undetermined
 
     @cached_property
     def _values(self) -> Floats:
@@ -120,18 +120,18 @@ class EvasionComparison:
 
     @cached_property
     def _drawn_means(self) -> Floats:
-        """The mean damage of each model under each drawn curve, (curves, models)."""
-        different, place = np.unique(self._distances, return_inverse=True)
-        weights = np.zeros((different.size, len(self.models)))
-        for j, row in enumerate(place.reshape(self._distances.shape)):
-            weights[:, j] = np.bincount(row, minlength=different.size) / self.n
-        block = max(1, _BLOCK_CELLS // different.size)
-        some = self._curves[:_WEIGHTS]
-        parts = [some[first : first + block] for first in range(0, len(some), block)]
-        return np.concatenate([values_of(part, different) @ weights for part in parts])
+        """Mean damage of each model under each drawn curve, (curves, models)."""
+        sizes, index = np.unique(self._distances, return_inverse=True)
+        weights = np.zeros((sizes.size, len(self.models)))
+        for j, row in enumerate(index.reshape(self._distances.shape)):
+            weights[:, j] = np.bincount(row, minlength=sizes.size) / self.n
+        block = max(1, _BLOCK_CELLS // sizes.size)
+        curves = self._curves[:_WEIGHTS]
+        parts = [curves[first : first + block] for first in range(0, len(curves), block)]
+        return np.concatenate([values_of(part, sizes) @ weights for part in parts])
 
     def _undetermined(self, i: int, j: int) -> float:
-        """What the curve leaves open between the sizes asked about, as if it were a standard error."""
+        """What the curve leaves open between the sizes with answers, expressed as a standard error."""
         if not isinstance(self.evasion, MonotoneEvasion):
             return 0.0
         equal = np.full((1, self.n), 1 / self.n)
@@ -139,37 +139,39 @@ class EvasionComparison:
         return float(high[0] - low[0]) / 4
 
     def _bounded_limits(self, i: int, j: int) -> tuple[float, float]:
-        """By drawing weights: how far curves within bounds can part two models depends on the weights."""
+        """Limits from drawn weights: how far curves within bounds can separate two models depends on the weights."""
         parts = [
             difference_bounds(curve, self._distances[i], self._distances[j], of_curve[:, :-1])
-            for some, weights in _weighted(self._curves, self._distances.shape, _SEED)
-            for curve, of_curve in zip(_monotone(some), weights, strict=True)
+            for curves, weights in _weighted(self._curves, self._distances.shape, _SEED)
+            for curve, of_curve in zip(_monotone(curves), weights, strict=True)
         ]
-        unseen = np.concatenate([w[:, :, -1].ravel() for _, w in _weighted(self._curves, self._distances.shape, _SEED)])
+        unobserved = np.concatenate(
+            [w[:, :, -1].ravel() for _, w in _weighted(self._curves, self._distances.shape, _SEED)]
+        )
         lows, highs = np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
         tail = (1 - self.level) / 2
-        low = np.quantile(lows - unseen, tail, method="lower")
-        return float(low), float(np.quantile(highs + unseen, 1 - tail, method="higher"))
+        low = np.quantile(lows - unobserved, tail, method="lower")
+        return float(low), float(np.quantile(highs + unobserved, 1 - tail, method="higher"))
 
 
 @dataclass(frozen=True, eq=False)
 class _Grouped:
-    """Distances of samples, and the group of each: samples that are alike, or neighbours that are averaged."""
+    """Distances of samples, and the group of each: equal samples, or neighbours that are averaged."""
 
     distances: Floats
-    group: Places
+    group: Indices
     counts: Floats  # samples of each group
 
     @classmethod
-    def of(cls, distances: Floats, group: Places) -> "_Grouped":
+    def of(cls, distances: Floats, group: Indices) -> "_Grouped":
         return cls(distances, group, np.bincount(group).astype(np.float64))
 
     def values(self, curves: Sequence[Evasion], *, bound: Literal["low", "high"] = "low") -> Floats:
-        """The mean of every curve in each group, (curves, groups); of curves with bounds, of one of these."""
+        """Mean of every curve in each group, (curves, groups); for curves with bounds, the mean of that bound."""
         finite = np.isfinite(self.distances)
-        sizes, place = np.unique(self.distances[finite], return_inverse=True)
+        sizes, index = np.unique(self.distances[finite], return_inverse=True)
         share = np.zeros((sizes.size, self.counts.size))
-        np.add.at(share, (place, self.group[finite]), 1 / self.counts[self.group[finite]])
+        np.add.at(share, (index, self.group[finite]), 1 / self.counts[self.group[finite]])
         if sizes.size > _SIZES and not _monotone(curves[:1]):
             sizes, share = _fewer(sizes, share)
         block = max(1, _BLOCK_CELLS // max(sizes.size, 1))
@@ -178,7 +180,7 @@ class _Grouped:
 
 
 def _fewer(sizes: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """`_SIZES` of the sizes, and shares with which curves that are straight between them have the same means."""
+    """Thin out to `_SIZES` sizes, with shares that keep the means of curves that are linear between them."""
     kept = np.unique(np.linspace(0, sizes.size - 1, _SIZES).round().astype(np.intp))
     points = sizes[kept]
     below = np.clip(np.searchsorted(points, sizes, side="right") - 1, 0, points.size - 2)
@@ -192,10 +194,9 @@ def _fewer(sizes: Floats, share: Floats) -> tuple[Floats, Floats]:
 def damage_probability(
     distances: ArrayLike, evasion: Evasion, *, level: float = 0.95, rng: np.random.Generator
 ) -> Estimate:
-    """P = (1/I) sum_i Psi(d_i): how likely it is that an attack succeeds and goes undetected.
+    """P = (1/I) sum_i Psi(d_i): the probability that an attack succeeds and goes undetected.
 
-    (Klemenc & Trittenbach, Corollary 4.10.) Samples that resisted count 0. The interval is
-    `compare_damage`'s.
+    Klemenc & Trittenbach, Corollary 4.10. Samples that resisted count 0. `compare_damage` describes the interval.
     """
     return compare_damage({"the model": distances}, evasion, level=level, rng=rng).estimates["the model"]
 
@@ -203,15 +204,15 @@ def damage_probability(
 def operational_risk(
     distances: ArrayLike, evasion: Evasion, *, cost: float, level: float = 0.95, rng: np.random.Generator
 ) -> Estimate:
-    """Damage probability times the cost of one damage, in the unit of the cost.
+    """Expected cost of one attacked input: damage probability times the cost of one damage.
 
-    It is the expected cost of one attacked input. Relative damage is no probability and is refused.
+    Relative damage is not a probability and is refused.
     """
     return costed(damage_probability(distances, evasion, level=level, rng=rng), cost)
 
 
 def costed(damage: Estimate, cost: float) -> Estimate:
-    """A damage probability times the cost of one damage."""
+    """Damage probability times the cost of one damage."""
     if not 0 <= cost < np.inf:
         raise RiskError(f"the cost of one damage must be a number, at least 0, found {cost}")
     low, value, high = (cost * share for share in (damage.low, damage.value, damage.high))
@@ -221,33 +222,32 @@ def costed(damage: Estimate, cost: float) -> Estimate:
 def compare_damage(
     distances_by_model: Mapping[str, ArrayLike], evasion: Evasion, *, level: float = 0.95, rng: np.random.Generator
 ) -> EvasionComparison:
-    """Damage probability of one model or more, on the same samples and under one curve.
+    """Compare the damage probability of one or more models on the same samples and under one curve.
 
-    The interval is Gaffke's (2005, "Three test statistics for a nonparametric one-sided hypothesis on
-    the mean of a nonnegative variable"): samples get random weights, exponential and normalised, and
-    one more sample, which was not seen, has damage 0 for the lower and 1 for the upper limit; the
-    limits are quantiles of the weighted mean. If Psi is 0 or 1 everywhere that is Clopper and
-    Pearson's interval, which is then taken as it is. It never ends at [0, 0], and needs no
-    variance, which few successes do not tell.
+    The interval is Gaffke's (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+    nonnegative variable"). Samples get random weights, exponential and normalised. One additional, unobserved sample
+    has damage 0 for the lower and 1 for the upper limit. The limits are quantiles of the weighted mean. If Psi is 0 or
+    1 everywhere, that is Clopper and Pearson's interval, which is then computed directly. The interval is never [0, 0]
+    and needs no variance, which few successes cannot provide.
 
-    The uncertainty of a fitted curve is in the interval too: the weighted mean is that of a mixture over the curves
-    that stand for it (`curves_of`). Its quantiles are computed and not drawn, so `rng` is for the probability of being
-    best alone, and limits are the same for every caller. Of a curve that has bounds the lower limit takes the lower
-    ones, the upper limit the upper ones.
+    The interval includes the uncertainty of a fitted curve: the weighted mean is that of a mixture over the curves that
+    represent it (`curves_of`). Its quantiles are computed and not drawn, so only the probability of being best uses
+    `rng`, and limits are the same for every caller. For a curve with bounds, the lower limit uses the lower bound and
+    the upper limit the upper one.
     """
     models, matrix = paired_distances(distances_by_model)
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     curve = absolute_curve(evasion)
     curves = curves_of(curve)
-    known = curves[0] is curve
+    exact = curves[0] is curve
     drawn = _drawn(matrix, curves, rng)
     values = curve(matrix)
     return EvasionComparison(
         models=models,
         n=matrix.shape[1],
         level=level,
-        estimates={model: _damage(values[j], matrix[j], curves, level, known=known) for j, model in enumerate(models)},
+        estimates={model: _damage(values[j], matrix[j], curves, level, exact=exact) for j, model in enumerate(models)},
         clean_error={model: float(values[j][matrix[j] == 0].sum() / matrix.shape[1]) for j, model in enumerate(models)},
         extrapolated=dict(zip(models, curve.extrapolated(matrix).mean(axis=1).tolist(), strict=True)),
         probability_best=dict(zip(models, shares_of_best(drawn), strict=True)),
@@ -259,29 +259,29 @@ def compare_damage(
 
 
 def absolute_curve(evasion: Evasion) -> EvasionCurve:
-    """The evasion as a curve, unless it is the average of models, under which damage is relative."""
+    """The evasion as a curve; an average of models is refused, since damage under it is relative."""
     if isinstance(evasion, AverageEvasion):
         raise RiskError(
-            f"the average of {', '.join(evasion.models)} stands in for a detector: damage under it is relative to "
-            "these models, no probability, and has no cost; use detector_free_damage, or a curve of a detector"
+            f"found the average of {', '.join(evasion.models)}, which stands in for a detector: damage under it is "
+            "relative, no probability, and has no cost; use detector_free_damage, or the curve of a detector"
         )
     return as_curve(evasion)
 
 
-def _damage(values: Floats, distances: Floats, curves: Sequence[Evasion], level: float, *, known: bool) -> Estimate:
-    if known and np.isin(values, (0.0, 1.0)).all():
+def _damage(values: Floats, distances: Floats, curves: Sequence[Evasion], level: float, *, exact: bool) -> Estimate:
+    if exact and np.isin(values, (0.0, 1.0)).all():
         return proportion(int(values.sum()), values.size, level=level)
     grouped = _Grouped.of(distances, _groups(distances[None], distances))
     lows = grouped.values(curves)
     highs = grouped.values(curves, bound="high") if _monotone(curves[:1]) else lows
     low, high = _weighted_limits(lows, highs, grouped.counts, 0.0, level)
     return _estimate(
-        float(values.mean()), low, high, level, values.size, "Gaffke" if known else "Gaffke, fitted evasion"
+        float(values.mean()), low, high, level, values.size, "Gaffke" if exact else "Gaffke, fitted evasion"
     )
 
 
-def _groups(rows: Floats, by: Floats) -> Places:
-    """The group of each sample, (rows, samples): those with the same distances; or `_GROUPS` neighbours in `by`."""
+def _groups(rows: Floats, by: Floats) -> Indices:
+    """Group of each column of (rows, samples): equal distances, or `_GROUPS` groups of neighbours in `by`."""
     different, group = np.unique(rows, axis=1, return_inverse=True)
     if different.shape[1] > _GROUPS:
         group = np.empty(by.size, np.intp)
@@ -290,12 +290,12 @@ def _groups(rows: Floats, by: Floats) -> Places:
 
 
 def _weighted_limits(lows: Floats, highs: Floats, counts: Floats, least: float, level: float) -> tuple[float, float]:
-    """Quantiles of the mean with random weights; the sample that was not seen has `least`, or 1."""
+    """Quantiles of the randomly weighted mean; the unobserved sample has `least` below and 1 above."""
     tail = (1 - level) / 2
     weights = np.append(counts, 1.0)
     low, high = (
-        Mixture(np.column_stack([values, np.full(len(values), unseen)]), weights).quantile(p)
-        for values, unseen, p in ((lows, least, tail), (highs, 1.0, 1 - tail))
+        Mixture(np.column_stack([values, np.full(len(values), unobserved)]), weights).quantile(p)
+        for values, unobserved, p in ((lows, least, tail), (highs, 1.0, 1 - tail))
     )
     return low, high
 
@@ -305,7 +305,7 @@ def _estimate(value: float, low: float, high: float, level: float, n: int, metho
 
 
 def shares_of_best(drawn: Floats) -> list[float]:
-    """How often each model (columns) has the least damage; equal ones share."""
+    """Share of draws in which each model (column) has the least damage; ties are split equally."""
     best = drawn == drawn.min(axis=1, keepdims=True)
     return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).mean(axis=0)]
 
@@ -315,24 +315,24 @@ def shares_of_best(drawn: Floats) -> list[float]:
 
 def _drawn(matrix: Floats, curves: Sequence[Evasion], rng: np.random.Generator) -> Floats:
     """Means of Psi over weighted samples, (draws, models)."""
-    different, place = np.unique(matrix, return_inverse=True)
-    place = place.reshape(matrix.shape)
+    sizes, index = np.unique(matrix, return_inverse=True)
+    index = index.reshape(matrix.shape)
     parts = [
-        _means(weights, values_of(some, different)[:, place])
+        _means(weights, values_of(some, sizes)[:, index])
         for some, weights in _weighted(curves[:_WEIGHTS], matrix.shape, int(rng.integers(2**63)))
     ]
     return np.concatenate(parts)
 
 
 def _monotone(curves: Sequence[Evasion]) -> list[MonotoneCurve]:
-    """All of the curves, if they are such as are known at their knots only, or none."""
+    """All curves if they are defined at their knots only, else none."""
     if not isinstance(curves[0], MonotoneCurve):
         return []
     return [curve for curve in curves if isinstance(curve, MonotoneCurve)]
 
 
 def _one_sided(curves: Sequence[Evasion], sizes: Floats, bound: Literal["low", "high"]) -> Floats:
-    """Values, (curves, sizes); of curves that are known at their knots only, one of their bounds."""
+    """Values, (curves, sizes); for curves that are defined at their knots only, one of their bounds."""
     if not (monotone := _monotone(curves)):
         return values_of(curves, sizes)
     return np.stack([curve.bounds(sizes)[bound == "high"] for curve in monotone])
@@ -347,7 +347,7 @@ def _means(weights: Floats, values: Floats) -> Floats:
 def _weighted(
     curves: Sequence[Evasion], shape: tuple[int, ...], seed: int
 ) -> Iterator[tuple[Sequence[Evasion], Floats]]:
-    """Some curves at a time, with the weights of the samples and of the one that was not seen."""
+    """Blocks of curves, each with the weights of the samples and of the unobserved one."""
     rng = np.random.default_rng(seed)
     n_models, n = shape
     draws = -(-_WEIGHTS // len(curves))

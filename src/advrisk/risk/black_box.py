@@ -1,6 +1,6 @@
-"""Which successes of attacks without gradients were missed by those with gradients.
+"""Successes of black-box attacks that gradient attacks missed.
 
-Carlini et al. 2019 (arXiv:1902.06705, section 5.3): attacks that see less of a model must not do better.
+Carlini et al. 2019 (arXiv:1902.06705, section 5.3): an attack with less access to a model must not do better.
 """
 
 from collections.abc import Sequence
@@ -8,22 +8,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-MARGIN = 0.01  # how much nearer, relatively, a success must be to count
-_ROUNDING = 1e-6  # a success may lie beyond its eps by that, relatively
+MARGIN = 0.01  # a success counts if it is nearer by more than this, relatively
+_ROUNDING = 1e-6  # relative tolerance of a success at its eps
 
 Array = NDArray[np.float64]
 
 
-def missed_by_gradients(black: Array, others: Array, rooms: Sequence[float], *, minimal: bool) -> NDArray[np.bool_]:
+def missed_by_gradients(black: Array, others: Array, sizes: Sequence[float], *, minimal: bool) -> NDArray[np.bool_]:
     """Which successes of black-box arms the other arms missed, as (black-box arms, samples).
 
-    An arm at a fixed eps is not asked to be nearer than eps, nor allowed beyond it. So a success at distance d is held
-    against the smallest room that contains it: the least eps >= d of the arms with gradients (`rooms`), or d itself
-    where one of them looks for the smallest perturbation (`minimal`). It was missed if the others found nothing within
-    that room and a margin.
+    An arm at a fixed eps searches up to eps, not for the smallest distance. So the limit for a success at distance d is
+    the least eps >= d among the gradient arms (`sizes`), or d itself if one of them minimises the distance (`minimal`).
+    The others missed the success if they have none within that limit and a margin.
     """
-    room = np.where(np.isfinite(black), black if minimal else np.inf, np.inf)
-    for eps in rooms:
-        room = np.where(black <= eps * (1 + _ROUNDING), np.minimum(room, eps), room)
-    missed: NDArray[np.bool_] = np.isfinite(room) & (others.min(0, initial=np.inf) > (1 + MARGIN) * room)
+    limit = np.where(np.isfinite(black), black if minimal else np.inf, np.inf)
+    for eps in sizes:
+        limit = np.where(black <= eps * (1 + _ROUNDING), np.minimum(limit, eps), limit)
+    missed: NDArray[np.bool_] = np.isfinite(limit) & (others.min(0, initial=np.inf) > (1 + MARGIN) * limit)
     return missed

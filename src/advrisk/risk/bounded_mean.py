@@ -1,15 +1,15 @@
-"""Limits of the mean of a bounded quantity that hold under skew, and for rare samples that nobody saw yet.
+"""Confidence limits of the mean of a bounded quantity that stay valid under skew and for rare, unobserved samples.
 
 Gaffke (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable"),
-as for damage under a curve: the values get random weights, exponential and normalised, and one more sample, which was
-not seen, the highest value there may be for the upper limit and the lowest for the lower one. The weighted mean exceeds
-t exactly if
+as for damage under a curve. The values get random weights, exponential and normalised. One additional, unobserved
+sample has the highest possible value for the upper limit and the lowest for the lower one. The weighted mean exceeds t
+exactly if
 
     Q = sum_i E_i (v_i - t) > 0,   E_i independent and exponential,
 
-so that nothing needs to be drawn: the tail of Q is Lugannani and Rice's (1980, "Saddle point approximation for the
+so nothing needs to be drawn: the tail of Q is Lugannani and Rice's (1980, "Saddle point approximation for the
 distribution of the sum of independent random variables"), with K(s) = -sum_i log(1 - s c_i) for c_i = v_i - t. For
-values 0 and 1 the limits are Clopper and Pearson's but for a hundredth of their tail.
+values 0 and 1 the limits equal Clopper and Pearson's up to a hundredth of their tail.
 """
 
 import math
@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_STEPS = 100  # of Newton's method; five are usual
-_EXACT = 1e-9  # to which a limit is found
+_STEPS = 100  # iterations at most; five are usual
+_TOLERANCE = 1e-9  # of a limit
 _FARTHEST = -40.0  # standard deviations; beyond, tails are 0
-_MIDDLE = 1e-4  # so near to its mean Lugannani and Rice's formula is 0/0
+_MIDDLE = 1e-4  # so close to the mean, Lugannani and Rice's formula is 0/0
 
 
 def mean_limits(values: Floats, lowest: float, highest: float, level: float) -> tuple[float, float]:
-    """The lower and the upper limit of the mean; `lowest` and `highest` bound what a sample may be."""
+    """Lower and upper limit of the mean; `lowest` and `highest` bound the value of a sample."""
     tail = (1 - level) / 2
     return -_upper(-values, -lowest, tail), _upper(values, highest, tail)
 
@@ -35,9 +35,9 @@ def mean_limits(values: Floats, lowest: float, highest: float, level: float) -> 
 def widened(
     values: Floats, lowest: float, highest: float, limits: tuple[float, float], level: float
 ) -> tuple[float, float]:
-    """These limits, or those of `mean_limits` where these are wider: at either end by itself.
+    """The wider of these limits and those of `mean_limits`, at each end separately.
 
-    Of values that are the lowest or the highest there is nothing to widen: limits of a proportion hold for them.
+    If every value is the lowest or the highest, the limits stay: those of a proportion are valid.
     """
     if np.isin(values, (lowest, highest)).all():
         return limits
@@ -53,25 +53,25 @@ def widened(
 
 
 def _upper(values: Floats, highest: float, tail: float, counts: Floats | None = None) -> float:
-    """The value that the weighted mean exceeds with probability `tail`, rounded upwards."""
+    """Value that the weighted mean exceeds with probability `tail`, rounded upwards."""
     from scipy.special import ndtri
 
-    every = np.append(values, highest)
-    weights = np.ones(every.size) if counts is None else np.append(counts, 1.0)
-    mean, high = float(weights @ every / weights.sum()), float(every.max())
-    if high - mean < _EXACT:
+    extended = np.append(values, highest)
+    weights = np.ones(extended.size) if counts is None else np.append(counts, 1.0)
+    mean, high = float(weights @ extended / weights.sum()), float(extended.max())
+    if high - mean < _TOLERANCE:
         return high
-    wanted = float(ndtri(tail))  # on this scale tails fall nearly in a line, and few steps find the limit
+    target = float(ndtri(tail))  # on this scale tails are nearly linear, and few steps suffice
 
-    def beyond(limit: float) -> float:
-        return max(float(ndtri(exceeds_zero(every - limit, weights))), _FARTHEST) - wanted
+    def excess(limit: float) -> float:
+        return max(float(ndtri(exceeds_zero(extended - limit, weights))), _FARTHEST) - target
 
-    spread = float(np.sqrt(weights @ (every - mean) ** 2)) / float(weights.sum())
-    return min(_fallen(beyond, mean - wanted * spread, float(every.min()), high) + _EXACT, high)
+    spread = float(np.sqrt(weights @ (extended - mean) ** 2)) / float(weights.sum())
+    return min(_root(excess, mean - target * spread, float(extended.min()), high) + _TOLERANCE, high)
 
 
-def _fallen(function: Callable[[float], float], start: float, low: float, high: float) -> float:
-    """Where a function that falls is 0, from a start near it: by the secant, and halving where that leaves the ends."""
+def _root(function: Callable[[float], float], start: float, low: float, high: float) -> float:
+    """Root of a decreasing function by the secant method, with bisection where a step leaves the bracket."""
     at = min(max(start, low), high)
     last = (at, math.nan)
     for _ in range(_STEPS):
@@ -80,14 +80,14 @@ def _fallen(function: Callable[[float], float], start: float, low: float, high: 
         slope = (here - last[1]) / (at - last[0]) if at != last[0] else math.nan
         new = at - here / slope if slope < 0 else at + math.copysign(0.1 * abs(high - low), here)
         new = new if low < new < high else (low + high) / 2
-        if abs(new - at) < _EXACT:
+        if abs(new - at) < _TOLERANCE:
             return new
         last, at = (at, here), new
     return at
 
 
 def exceeds_zero(factors: Floats, counts: Floats | None = None) -> float:
-    """P(sum_i E_i c_i > 0) for independent exponential E_i; each factor as often as `counts` says."""
+    """P(sum_i E_i c_i > 0) for independent exponential E_i; `counts` repeats each factor."""
     from scipy.special import ndtr
 
     if factors.max() <= 0 or factors.min() >= 0:
@@ -104,7 +104,7 @@ def exceeds_zero(factors: Floats, counts: Floats | None = None) -> float:
 
 
 def _saddlepoint(factors: Floats, weights: Floats) -> float:
-    """Where K' is 0: Newton's method, and halving where it leaves what is known to hold the solution."""
+    """Root of K' by Newton's method, with bisection where a step leaves the bracket."""
     low, high = 1 / float(factors.min()), 1 / float(factors.max())
     at = 0.0
     for _ in range(_STEPS):

@@ -1,8 +1,8 @@
-"""Numbers that say the opposite of relative damage: then no model is named.
+"""Conflicts: numbers that contradict an order by relative damage, which is then undecided.
 
 Relative damage counts only which distance is greater, over all sizes in one sum. An attack at a fixed eps gives upper
-bounds of distances, and many equal ones. So an order stands only if it does not depend on how equal distances are
-counted, and if robust accuracy, paired on the same samples, is not decided for the other model.
+bounds of distances, and many equal ones. So an order is decided only under two conditions. It must not depend on how
+ties are counted, and robust accuracy, paired on the same samples, must not be decided for the other model.
 """
 
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ from advrisk.risk.mean_share import difference_at_least, mean_difference
 
 Floats = NDArray[np.float64]
 
-_SIZES = 10  # to compare over the range of measured distances
+_SIZES = 10  # sizes to compare over the range of measured distances
 _RANGE = 0.9  # quantile of distances at which that range ends
 
-# `ties`: the order depends on how equal distances are counted. `opposed`: robust accuracy at a size is decided for the
-# other model. `unbacked`: it is decided at no size, and no attack measured distances; `unmeasured`: known at none.
+# `ties`: the order depends on how ties are counted. `opposed`: robust accuracy at a size is decided for the other
+# model. With attacks at fixed eps only, `unbacked`: it is decided at no size; `unmeasured`: it is measured at none.
 ConflictKind = Literal["ties", "opposed", "unbacked", "unmeasured"]
 
 
 class TieValues(NamedTuple):
-    """Relative damage with an equal distance counted as not greater (the paper's W), by half, and as greater."""
+    """Relative damage with ties counted as not greater (the paper's W), as half, and as greater."""
 
     greater: float
     half: float
@@ -36,7 +36,7 @@ class TieValues(NamedTuple):
 
 
 class Queries(Protocol):
-    """What single queries to a model meet, for each sample (`queries.QueryPoints`)."""
+    """Outcomes of single queries to a random model, for each sample (`queries.QueryPoints`)."""
 
     def measured(self, eps: float) -> bool: ...
 
@@ -47,13 +47,14 @@ class Queries(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """What a study states or knows beside distances.
+    """What a study states beside distances, and an order must not contradict.
 
-    `sizes` are those at which robust accuracy must not say the opposite. `fixed_eps`: no attack measured distances, so
-    at one of them it must say the same, unless it is `untried`: no attack had that size. `correct` holds, by model, 1
-    for each sample that is answered correctly clean (a share of draws, for a model that answers at random); without
-    it, what is wrong clean has the distance 0. `queries` says, of models that answer at random, what share of draws
-    stays correct within a size.
+    sizes: Robust accuracy must not contradict the order at any of them.
+    untried: Sizes that no attack had as its eps.
+    fixed_eps: No attack measured distances, so robust accuracy must back the order at one of the tried sizes.
+    correct: By model, 1 for each sample with a correct clean answer (a share of draws for a random model). Without it,
+        samples that are wrong clean have the distance 0.
+    queries: For random models, the share of draws that stay correct within a size.
     """
 
     sizes: tuple[float, ...] = ()
@@ -61,7 +62,7 @@ class Stated:
     fixed_eps: bool = False
     correct: Mapping[str, Floats] = field(default_factory=dict)
     targeted: bool = False
-    written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it
+    written: Mapping[float, str] = field(default_factory=dict)  # size -> its spelling in the study
     queries: Mapping[str, "Queries"] = field(default_factory=dict)
 
 
@@ -72,10 +73,10 @@ class Conflict:
     kind: ConflictKind
     lower: str
     higher: str
-    tied: tuple[TieValues, TieValues]  # of both, in this order
+    tied: tuple[TieValues, TieValues]  # of `lower` and `higher`
     stated: Stated = field(repr=False, compare=False)
     eps: float | None = None  # the size at which robust accuracy was compared
-    shares: tuple[float, float] | None = None  # robust accuracy of both there; of targeted attacks, their success rate
+    shares: tuple[float, float] | None = None  # robust accuracy there; for targeted attacks, attack success rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,23 +91,22 @@ class Order:
     level: float
 
     def conflicts(self) -> tuple[Conflict, ...]:
-        """Which numbers contradict the order or do not back it; empty where none does."""
+        """Numbers that contradict the order or do not back it."""
         tied = self.tie_conflict()
         opposed = next((one for eps in self._sizes() if (one := self._opposed(eps))), None)
         return tuple(one for one in (tied, opposed or self._unsupported) if one)
 
     def obstacles(self) -> tuple[Conflict, ...]:
-        """What would leave the two undecided even if more samples decided their relative damage as it stands.
+        """Conflicts that would remain even if more samples decided relative damage in this order.
 
-        Robust accuracy that leans the same way is none: more samples may decide it, too (`gain_to_come`).
+        Robust accuracy that leans the same way is no obstacle: more samples may decide it, too (`gain_to_come`).
         """
-        found = self.conflicts()
-        return () if found and found == (self._unsupported,) and self.gain_to_come else found
+        conflicts = self.conflicts()
+        return () if conflicts and conflicts == (self._unsupported,) and self.gain_to_come else conflicts
 
     @cached_property
     def gain_to_come(self) -> Estimate | None:
-        """The clearest difference of robust accuracies that leans towards the order and must back it, but does not
-        yet; None where none must, or none does."""
+        """The clearest undecided difference of robust accuracies that favours the order; None if none is needed."""
         if not self._unsupported:
             return None
         gains = [
@@ -116,15 +116,15 @@ class Order:
         return max((one for one in gains if one.value > 0), key=lambda one: one.low, default=None)
 
     def tie_conflict(self) -> Conflict | None:
-        """Where counting equal distances as greater, or by half, does not keep the order."""
+        """The conflict if counting ties as greater, or as half, does not keep the order."""
         below, above = self.tied[self.lower], self.tied[self.higher]
         return None if below.half < above.half and below.not_less < above.not_less else self._conflict("ties")
 
     def _sizes(self) -> list[float]:
-        """The stated sizes, and others in their range: one sum over all sizes hides that two models change places.
+        """The stated sizes and others in their range, since one sum over all sizes hides a crossing of two models.
 
-        Where attacks measured distances, ten sizes up to the largest but a tenth of them; else half of the largest
-        stated size, as what such attacks find far below it is loose.
+        If attacks measured distances, these are ten sizes up to the 90 % quantile. Otherwise it is half of the largest
+        stated size, because bounds from fixed-eps attacks are loose far below their eps.
         """
         sizes = self.stated.sizes
         if self.stated.fixed_eps:
@@ -136,24 +136,24 @@ class Order:
         return [*sizes, *filter(self._measured, within)]
 
     def _readable(self, size: float) -> float:
-        """A readable size near this one: a multiple of 0.5/255 where the study has such, else two digits."""
+        """Round a size to a multiple of 0.5/255 if the study uses these, else to two digits."""
         steps = round(2 * 255 * size) / 2
         if steps and any(size_text(own, self.stated.written).endswith("/255") for own in self.stated.sizes):
             return steps / 255
         return float(f"{size:.2g}")
 
     def _measured(self, eps: float) -> bool:
-        """Whether robust accuracy at a size is known of both; of a model that answers at random it may not be."""
+        """Whether robust accuracy at a size is measured for both models; for a random model it may not be."""
         both = (self.stated.queries.get(model) for model in (self.lower, self.higher))
         return all(points is None or points.measured(eps) for points in both)
 
     def _opposed(self, eps: float) -> Conflict | None:
-        """Where the paired difference at a size is decided, and for the other model."""
+        """The conflict if the paired difference at a size is decided for the other model."""
         return self._conflict("opposed", eps) if self._ahead(self.higher, self.lower, eps) else None
 
     @cached_property
     def _unsupported(self) -> Conflict | None:
-        """Where every attack had a fixed eps, and robust accuracy is decided for the first model at none of them."""
+        """The conflict if every attack had a fixed eps, and robust accuracy is decided for `lower` at none of them."""
         if not self.stated.fixed_eps:
             return None
         sizes = self._supporting()
@@ -168,7 +168,7 @@ class Order:
         return Conflict(kind, self.lower, self.higher, tied, self.stated, eps, shares)
 
     def _supporting(self) -> list[float]:
-        """The sizes that an attack had: robust accuracy at others is a bound."""
+        """The stated sizes that an attack had as its eps; robust accuracy at others is a bound."""
         return [eps for eps in self.stated.sizes if eps not in self.stated.untried]
 
     def _share(self, model: str, eps: float) -> float:
@@ -176,13 +176,13 @@ class Order:
         return 1 - share if self.stated.targeted else share
 
     def _ahead(self, one: str, other: str, eps: float) -> bool:
-        """Whether robust accuracy at a size is surely better: by a p-value, which decides as the paired interval."""
+        """Whether robust accuracy at a size is significantly better, by a p-value that agrees with the interval."""
         at_most_0 = difference_at_least(self._robust(other, eps), self._robust(one, eps), 0.0)
         return at_most_0 < (1 - self.level) / 2
 
     def _robust(self, model: str, eps: float) -> Floats:
-        """What of each sample stays correct within a size; of a targeted attack, what it does not reach."""
+        """Robust accuracy of each sample within a size; for targeted attacks, whether the target is not reached."""
         if points := self.stated.queries.get(model):
             return 1 - points.broken(eps) if self.stated.targeted else points.correct(eps)
-        held = (self.distances[model] > eps).astype(np.float64)
-        return held if self.stated.targeted else held * self.stated.correct.get(model, 1.0)
+        resisted = (self.distances[model] > eps).astype(np.float64)
+        return resisted if self.stated.targeted else resisted * self.stated.correct.get(model, 1.0)

@@ -1,4 +1,4 @@
-"""How the numbers settle as samples are added: the data of the paper's Figures 2 and 4."""
+"""Convergence of the estimates as samples are added: the data of the paper's Figures 2 and 4."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DAMAGE, SMALLEST, MEAN = "damage", "minimal adversarial distance", "mean adversa
 
 @dataclass(frozen=True, eq=False)
 class ConvergenceBand:
-    """One number of one model at each number of samples: the median of the resamples and their quantiles.
+    """Median and quantiles of the resamples at each number of samples, for one measure of one model.
 
     NaN where most resamples had nothing to measure, such as no success with a size.
     """
@@ -45,7 +45,7 @@ class Convergence(Tabular):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What there are bands of."""
+        """Names of the measures."""
         return tuple(next(iter(self.bands.values())))
 
     def rows(self) -> list[Row]:
@@ -71,14 +71,12 @@ def convergence(
     band: tuple[float, float] = (0.05, 0.95),
     rng: np.random.Generator,
 ) -> Convergence:
-    """Damage, attack success rates and distances of the first m of n samples drawn with replacement, m up to n.
+    """Compute damage, attack success rates and distances over the first m of n resampled samples, for m up to n.
 
-    Drawn with replacement, so that the band at m = n is as wide as chance makes it; without, it
-    would close there whatever n is. All models see the same draws. Without `evasion` damage is
-    relative, and its curve is made anew from each draw; a fitted curve is used as it is, without its
-    own uncertainty, since samples do not change it. `written` says how sizes are
-    written, where not as numbers. `damage` gives the damage of each sample, where a
-    detector was asked about the attacks themselves.
+    Samples are drawn with replacement, so the band at m = n is as wide as chance makes it; otherwise it would close
+    there. All models share the draws. Without `evasion`, damage is relative and each draw has its own curve. A fitted
+    curve is used without its own uncertainty, since samples do not change it. `written` maps sizes to their spelling.
+    `damage` gives the damage of each sample if a detector scored the attacks themselves.
     """
     models, matrix = paired_distances(distances_by_model)
     _check(models, evasion, points, resamples, band, relative=evasion is None and damage is None)
@@ -104,7 +102,7 @@ def convergence(
 def _damage_of_each(
     models: Sequence[str], matrix: Floats, evasion: Evasion | None, damage: Mapping[str, ArrayLike] | None
 ) -> Floats | None:
-    """The damage of every sample, (models, samples); None where it is relative."""
+    """Damage of every sample, (models, samples); None if it is relative."""
     if damage is not None:
         return np.array([damage[model] for model in models], dtype=np.float64).reshape(matrix.shape)
     return None if evasion is None else as_curve(evasion)(matrix)
@@ -121,7 +119,7 @@ def _running(
     drawn: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> NDArray[Any]:
-    """A running sum or minimum after the first m draws, (resamples, counts), with one resample in memory at a time."""
+    """Running sum or minimum after the first m draws, (resamples, counts), with one resample in memory at a time."""
     return np.stack([accumulate(values[row])[counts - 1] for row in drawn])
 
 
@@ -141,7 +139,7 @@ def _ratios(
 
 
 def _sizes(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) -> dict[str, Floats]:
-    """Minimal and mean distance over 0 < d < inf of the first m draws, NaN where there is none."""
+    """Minimal and mean distance over 0 < d < inf of the first m draws; NaN if there is none."""
     smallest, mean = [], []
     for row in matrix:
         used = (row > 0) & np.isfinite(row)
@@ -154,7 +152,7 @@ def _sizes(matrix: Floats, drawn: NDArray[np.int64], counts: NDArray[np.int64]) 
 
 
 def _band(values: Floats, band: tuple[float, float]) -> ConvergenceBand:
-    """Quantiles over the resamples, (resamples, counts) -> (counts,), where at least half of them have a number."""
+    """Quantiles over the resamples, (resamples, counts) -> (counts,); NaN if fewer than half have a number."""
     enough = np.isfinite(values).mean(axis=0) >= 0.5
     quantiles = np.full((3, values.shape[1]), np.nan)
     if enough.any():
@@ -173,11 +171,13 @@ def _check(
 ) -> None:
     if relative and len(models) == 1:
         raise RiskError(
-            f"only {models[0]!r} was given, and without an evasion curve damage is relative to the compared models; "
-            "give two or more, or a curve"
+            f"found only the model {models[0]!r}; without an evasion curve, damage is relative to the compared models; "
+            "give two or more models, or a curve"
         )
     if isinstance(evasion, AverageEvasion):
-        raise RiskError("the average of models is made anew from each draw; leave `evasion` out for relative damage")
+        raise RiskError(
+            "found the average of models as `evasion`; each draw has its own average, so leave `evasion` out"
+        )
     if points < 1 or resamples < 1:
         raise RiskError(f"points and resamples must be at least 1, found {points} and {resamples}")
     if not 0 <= band[0] < band[1] <= 1:

@@ -1,9 +1,8 @@
-"""Damage: how likely an attack succeeds and goes undetected, from the distances attacks needed.
+"""Damage: the probability that an attack succeeds and goes undetected, from minimal adversarial distances.
 
-A distance is `inf` where no arm succeeded and 0 where the clean input is already wrong. Attacks give
-upper bounds of the true smallest distance, so success ratios, and damage under an evasion curve, are
-*lower* bounds. Relative damage is none: a better attack on one model lowers the numbers of others.
-Nothing here knows a ledger, a model or an attack.
+A distance is `inf` where no arm succeeded and 0 where the clean input is already wrong. Attacks give upper bounds of
+the true minimal distance, so success ratios and damage under an evasion curve are *lower* bounds. Relative damage is
+not a bound: a better attack on one model lowers the numbers of the others.
 """
 
 import math
@@ -59,14 +58,14 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 
-# Resamples are drawn in blocks of about so many (resample, model, sample) cells: 2 MB an array, which
-# stays in the cache; blocks of 4 million cells take three times as long.
+# (resample, model, sample) cells in memory at a time: 2 MB an array stays in the cache; blocks of 4 million cells take
+# three times as long.
 _BLOCK_CELLS = 250_000
 
 
 @dataclass(frozen=True)
 class OrderChange:
-    """`lower` damages less than `higher` among all models, and more once `dropped` is left out."""
+    """`lower` has less damage than `higher` among all models, and more without `dropped`."""
 
     dropped: str
     lower: str
@@ -75,7 +74,7 @@ class OrderChange:
 
 @dataclass(frozen=True)
 class PerturbationSize:
-    """A size over 0 < d < inf, and how many distances were not in that range."""
+    """A perturbation size over 0 < d < inf, with the numbers of distances outside that range."""
 
     estimate: Estimate
     n_already_wrong: int  # d = 0
@@ -90,17 +89,17 @@ class PerturbationSize:
 
 @dataclass(frozen=True, eq=False)
 class DamageComparison:
-    """Relative damage of models compared on the same samples; it means nothing without `models`."""
+    """Relative damage of models on the same samples; its values are comparable only among `models`."""
 
     models: tuple[str, ...]
     n: int  # samples
     level: float
     estimates: Mapping[str, Estimate]
-    clean_error: Mapping[str, float]  # the part of the value that comes from d = 0; the rest is attack
+    clean_error: Mapping[str, float]  # the part of the value from d = 0; the remainder is due to attacks
     probability_best: Mapping[str, float]
     evasion: Evasion
     order_changes: tuple[OrderChange, ...]
-    tied: Mapping[str, TieValues]  # the same number with equal distances counted in other ways
+    tied: Mapping[str, TieValues]  # the same number with ties counted in other ways
     _counts: "_Counts" = field(repr=False)
     _resampled: Floats = field(repr=False)  # (resamples, models)
     _matrix: Floats = field(repr=False)  # (models, samples): distances
@@ -108,7 +107,7 @@ class DamageComparison:
 
     @property
     def ties(self) -> tuple[tuple[str, str], ...]:
-        """(lower, higher) of every two models whose order depends on how equal distances are counted."""
+        """Pairs (lower, higher) whose order depends on how ties are counted."""
         return tuple(
             (a, b)
             for a, b in permutations(self.models, 2)
@@ -116,24 +115,24 @@ class DamageComparison:
         )
 
     def conflicts(self, a: str, b: str) -> tuple[Conflict, ...]:
-        """Which numbers contradict the order of two models that the interval decides; empty where none does."""
+        """Numbers that contradict the order of a pair whose interval excludes 0; empty for other pairs."""
         difference = self.difference(a, b)
         if difference.low <= 0 <= difference.high:
             return ()
         return self.order(*((a, b) if difference.value < 0 else (b, a))).conflicts()
 
     def order(self, lower: str, higher: str) -> Order:
-        """Two models by their relative damage, and what else is known of them."""
+        """The order of two models by relative damage, with what may contradict it."""
         distances = {model: self._matrix[index_of(model, self.models)] for model in (lower, higher)}
         return Order(lower, higher, self.tied, distances, self.stated, self.level)
 
     def difference(self, a: str, b: str) -> Estimate:
         """Damage of `a` minus damage of `b`, with the interval of the *paired* difference.
 
-        Gaffke's interval of the jackknife's pseudo-values, in which what the two models share cancels, with one sample
-        more, which was not seen and says as much against either model as a sample may. A t interval, which knows the
-        spread of the samples alone, names the worse of two models in up to 13.8 % of studies, where it fails totally
-        on a few rare samples (`python -m bench rare_failures`).
+        Gaffke's interval of the jackknife pseudo-values, in which common variation cancels, with one additional,
+        unobserved sample of extreme value. A t interval, based on the observed spread alone, names the worse of two
+        models in up to 13.8 % of studies in which that model fails totally on a few rare samples (`python -m bench
+        rare_failures`).
         """
         pair = index_of(a, self.models), index_of(b, self.models)
         if pair not in self._differences:
@@ -142,15 +141,15 @@ class DamageComparison:
 
     @cached_property
     def _differences(self) -> dict[tuple[int, int], Estimate]:
-        """Those that were asked for."""
+        """Cache of the computed differences, by pair of indices."""
         return {}
 
     def _difference(self, i: int, j: int) -> Estimate:
         value = int(self._counts.total[i] - self._counts.total[j]) / self._counts.scale
         low, high = -1.0, 1.0
-        if self.n > 1:  # a single sample has nothing to be left out of
+        if self.n > 1:  # the jackknife needs two samples
             low, high = mean_limits(*self._pseudo_values(i, j, value), self.level)
-        if low == high:  # no distance that was seen could tell them apart, which does not say that none does
+        if low == high:  # no observed distance separates the models, but an unobserved one may
             half = half_width(0.0, self.n, self.level)
             low, high = value - half, value + half
         low, high = max(min(low, value), -1.0), min(max(high, value), 1.0)
@@ -158,40 +157,43 @@ class DamageComparison:
 
     @cached_property
     def _extremes(self) -> tuple[Floats, Floats]:
-        """Psi where what a sample adds may be extreme, and each model's share of distances below these places."""
-        places = np.unique(np.append(self._matrix, (0.0, np.inf)))
-        return self.evasion(places), np.array([np.searchsorted(np.sort(row), places) / self.n for row in self._matrix])
+        """Psi at the distances where a sample's contribution may be extreme, and each model's share of distances below.
+
+        These are the observed distances, 0 and inf.
+        """
+        sizes = np.unique(np.append(self._matrix, (0.0, np.inf)))
+        return self.evasion(sizes), np.array([np.searchsorted(np.sort(row), sizes) / self.n for row in self._matrix])
 
     def _pseudo_values(self, i: int, j: int, value: float) -> tuple[Floats, float, float]:
-        """What each sample adds to the difference, and the least and the most that one not seen may add.
+        """Contribution of each sample to the difference, and the extremes that an unobserved one may contribute.
 
-        A sample x adds what it does as attacked, Psi(x_i) - Psi(x_j), and as part of Psi_avg, the mean over models k of
-        F_i(x_k) - F_j(x_k), where F(y) is the share of a model's distances below y. Both are largest and smallest at
-        distances that were seen, at 0 or at inf, each of the sample's distances by itself.
+        A sample x contributes Psi(x_i) - Psi(x_j) as attacked, and the mean over models k of F_i(x_k) - F_j(x_k) as
+        part of Psi_avg, where F(y) is the share of a model's distances below y. Both are extreme at observed
+        distances, at 0 or at inf, for each of the sample's distances separately.
         """
         n, n_models = self.n, len(self.models)
         without = (self._counts.without[i] - self._counts.without[j]) / (max(n - 1, 1) ** 2 * n_models)
         each = n * value - (n - 1) * without
-        unnoticed, below = self._extremes
+        undetected, below = self._extremes
         ahead = (below[i] - below[j]) / n_models
         low, high = (
-            float(end(unnoticed + ahead) + end(ahead - unnoticed) + (n_models - 2) * end(ahead) - value)
+            float(end(undetected + ahead) + end(ahead - undetected) + (n_models - 2) * end(ahead) - value)
             for end in (np.min, np.max)
         )
         return each, min(low, float(each.min())), max(high, float(each.max()))
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
-        """Of the difference, by the jackknife; and 0, since the curve is made from the same samples."""
+        """Jackknife standard error of the difference; and 0, since the curve comes from the same samples."""
         i, j = index_of(a, self.models), index_of(b, self.models)
         return _jackknife_error(self._counts.without[i] - self._counts.without[j], len(self.models)), 0.0
 
     def undecided(self, a: str, b: str) -> bool:
-        """Whether the paired interval of the difference contains 0, or another number says the opposite."""
+        """Whether the paired interval of the difference contains 0, or another number contradicts the order."""
         difference = self.difference(a, b)
         return difference.low <= 0 <= difference.high or bool(self.conflicts(a, b))
 
     def probability_lower(self, a: str, b: str) -> float:
-        """Share of the resamples in which `a` has less damage than `b`, equal ones counting half."""
+        """Share of the resamples in which `a` has less damage than `b`; ties count half."""
         i, j = index_of(a, self.models), index_of(b, self.models)
         ahead = np.sign(self._resampled[:, j] - self._resampled[:, i])
         return float((1 + ahead.mean()) / 2)
@@ -200,12 +202,12 @@ class DamageComparison:
 def success_ratio(distances: ArrayLike, thresholds: ArrayLike) -> Floats:
     """Attack success ratio: ASR(tau) = share of samples with d <= tau.
 
-    An attack that never succeeded (d = inf) is no success at tau = inf either.
+    A sample that resisted (d = inf) is not a success at tau = inf either.
     """
-    found = checked_distances(distances, "distances")
+    checked = checked_distances(distances, "distances")
     limits = checked_sizes(thresholds, "thresholds")
-    successes = np.sort(found[found < np.inf])
-    return np.asarray(np.searchsorted(successes, limits, side="right") / found.size, dtype=np.float64)
+    successes = np.sort(checked[checked < np.inf])
+    return np.asarray(np.searchsorted(successes, limits, side="right") / checked.size, dtype=np.float64)
 
 
 def detector_free_damage(
@@ -221,22 +223,19 @@ def detector_free_damage(
     P_j = (1/I) sum_i Psi_avg(d_ji) = #{(i, k, l): d_kl > d_ji} / (I^2 J) for I samples and J models:
     a ratio of integers, exact, in O(IJ log IJ); its jackknife takes O(IJ (J + log IJ)).
 
-    The number is *relative*. Without ties its mean over the compared models is 1/2 - 1/(2IJ),
-    whatever they are, and leaving one out can swap two others (`order_changes`).
+    The number is *relative*. Without ties, its mean over the compared models is always 1/2 - 1/(2IJ), and leaving one
+    out can swap two others (`order_changes`).
 
-    A sample enters twice, as attacked and as part of Psi_avg; so P_j is a V-statistic with a bias
-    of O(1/I), and its variance is that of the delete-one-sample jackknife, a sample being deleted
-    for all models in both roles. The interval is Korn and Graubard's: Clopper and Pearson's at the
-    sample size that would give a proportion this variance. Simulated with 2 % successes and I = 50,
-    it covers 98 % where a t interval covers 63 %. Two guards, without which it fell to 60 % where
-    nearly all samples look alike: the standard error is at least 1/I (unless that makes the size
-    less than I), and with no variance at all the size is I. If the value is far from 0 and 1 and
-    rests on a few rare samples, 95 % intervals still cover only about 92 %.
+    A sample enters twice, as attacked and as part of Psi_avg. So P_j is a V-statistic with a bias of O(1/I), and its
+    variance is that of the delete-one-sample jackknife, which deletes a sample for all models in both roles. The
+    interval is Korn and Graubard's: Clopper and Pearson's at the sample size that gives a proportion this variance.
+    Simulated with 2 % successes and I = 50, it covers 98 % where a t interval covers 63 %. Two guards apply, without
+    which coverage fell to 60 % for nearly identical samples. The standard error is at least 1/I (unless that makes the
+    size less than I), and with no variance at all the size is I. If the value is far from 0 and 1 and depends on a few
+    rare samples, 95 % intervals cover only about 92 %.
 
-    `probability_best` is the share of `resamples` bootstrap samples, drawn once for all models, in
-    which a model has the least damage; equal ones share.
-
-    `stated` is what an order must not contradict (`conflicts`).
+    `probability_best` is the share of `resamples` bootstrap samples, drawn once for all models, in which a model has
+    the least damage; ties are split equally. `stated` is what an order must not contradict (`conflicts`).
     """
     models, matrix = paired_distances(distances_by_model)
     _check_comparison(models, level, resamples)
@@ -261,7 +260,7 @@ def detector_free_damage(
 
 
 def resampled_damage(matrix: Floats, drawn: Integers, counts: Integers) -> Floats:
-    """Relative damage over the first m of the drawn samples, for each m of `counts`: (models, resamples, counts).
+    """Relative damage over the first m drawn samples, for each m of `counts`: (models, resamples, counts).
 
     `drawn` is (resamples, draws); each draw takes a sample for all models.
     """
@@ -271,20 +270,20 @@ def resampled_damage(matrix: Floats, drawn: Integers, counts: Integers) -> Float
     values = np.empty((n_models, len(drawn), counts.size))
     for r, row in enumerate(drawn):
         weights = np.zeros(n)
-        for place, (start, end) in enumerate(zip((0, *counts[:-1]), counts, strict=True)):
+        for c, (start, end) in enumerate(zip((0, *counts[:-1]), counts, strict=True)):
             weights += np.bincount(row[start:end], minlength=n)
             up_to = np.cumsum(weights.take(order))
             for j in range(n_models):
                 not_greater = (up_to.take(pool.last[j]) * weights).sum()
-                values[j, r, place] = 1 - not_greater / (float(counts[place]) ** 2 * n_models)
+                values[j, r, c] = 1 - not_greater / (float(counts[c]) ** 2 * n_models)
     return values
 
 
 def minimal_perturbation_size(distances: ArrayLike, *, level: float = 0.95) -> PerturbationSize:
-    """The smallest d with 0 < d < inf.
+    """Minimal adversarial distance: the smallest d with 0 < d < inf.
 
-    The smallest possible distance is not greater than the smallest one seen, and nothing in the
-    data keeps it from 0: hence the interval [0, value].
+    The true minimum is at most the observed one, and the data do not bound it away from 0: hence the interval
+    [0, value].
     """
     used, n_already_wrong, n_resisted = _attacked(distances)
     value = float(used.min())
@@ -292,7 +291,7 @@ def minimal_perturbation_size(distances: ArrayLike, *, level: float = 0.95) -> P
 
 
 def mean_perturbation_size(distances: ArrayLike, *, level: float = 0.95) -> PerturbationSize:
-    """The mean of d over 0 < d < inf, with a t interval (from one distance alone: [0, inf])."""
+    """Mean adversarial distance: the mean of d over 0 < d < inf, with a t interval ([0, inf] for one distance)."""
     _check_level(level)
     used, n_already_wrong, n_resisted = _attacked(distances)
     estimate = Estimate(*mean_interval(used, level), level, used.size, "mean, t")
@@ -300,13 +299,13 @@ def mean_perturbation_size(distances: ArrayLike, *, level: float = 0.95) -> Pert
 
 
 def _attacked(distances: ArrayLike) -> tuple[Floats, int, int]:
-    found = checked_distances(distances, "distances")
-    already_wrong, resisted = found == 0, np.isinf(found)
-    used = found[~already_wrong & ~resisted]
+    checked = checked_distances(distances, "distances")
+    already_wrong, resisted = checked == 0, np.isinf(checked)
+    used = checked[~already_wrong & ~resisted]
     n_already_wrong, n_resisted = int(already_wrong.sum()), int(resisted.sum())
     if used.size == 0:
         raise RiskError(
-            f"no perturbation has a size: of {found.size} distances {n_already_wrong} are 0 (already wrong) "
+            f"no perturbation has a size: of {checked.size} distances {n_already_wrong} are 0 (already wrong) "
             f"and {n_resisted} are inf (resisted)"
         )
     return used, n_already_wrong, n_resisted
@@ -317,7 +316,7 @@ def _attacked(distances: ArrayLike) -> tuple[Floats, int, int]:
 
 @dataclass(frozen=True)
 class _Pool:
-    """All distances in one order; `first` and `last` are the ends of a distance's run of equal ones."""
+    """Ranks of all distances; `first` and `last` are the ends of a distance's run of ties."""
 
     order: NDArray[np.intp]  # (models * samples,)
     first: NDArray[np.intp]  # (models, samples)
@@ -331,7 +330,7 @@ class _Counts:
     pairs: Integers  # (j, k): those with that k
     total: Integers  # (j,): all of them
     without: Integers  # (j, m): those with neither i nor l equal to m
-    scale: int  # as many triples as there are
+    scale: int  # the number of triples
 
 
 def _pooled(matrix: Floats) -> _Pool:
@@ -357,7 +356,7 @@ def _counted(matrix: Floats, pool: _Pool) -> _Counts:
         smaller = np.concatenate(([0], np.cumsum(owner == j)))[pool.first]  # (k, l) -> #{i: d_ji < d_kl}
         pairs[j] = smaller.sum(axis=1)
         without[j] -= smaller.sum(axis=0)  # m as part of Psi_avg
-        without[j] += (matrix > matrix[j]).sum(axis=0)  # in both roles: taken away twice
+        without[j] += (matrix > matrix[j]).sum(axis=0)  # in both roles: subtracted twice
     return _Counts(pairs, total, without, n * n * n_models)
 
 
@@ -381,7 +380,7 @@ def _bootstrap_weights(size: int, n: int, rng: np.random.Generator) -> Floats:
     return np.bincount(draws.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
 
 
-# What the counts say
+# Values from counts
 
 
 def _relative_damage(counts: _Counts, j: int, level: float) -> Estimate:
@@ -407,17 +406,17 @@ def _order_changes(models: tuple[str, ...], pairs: Integers) -> tuple[OrderChang
 
 
 def _tied(models: tuple[str, ...], matrix: Floats, counts: _Counts) -> dict[str, TieValues]:
-    """#{d_kl > d_ji} and #{d_kl >= d_ji} as shares, and their mean; d_ji = inf does no damage either way."""
+    """#{d_kl > d_ji} and #{d_kl >= d_ji} as shares, and their mean; d_ji = inf counts in neither."""
     n_resisted = np.isinf(matrix).sum(axis=1)
     not_less = counts.scale - counts.pairs.sum(axis=0) - n_resisted * n_resisted.sum()
     return {
-        model: TieValues(total / counts.scale, (total + at_most) / (2 * counts.scale), at_most / counts.scale)
-        for model, total, at_most in zip(models, counts.total.tolist(), not_less.tolist(), strict=True)
+        model: TieValues(total / counts.scale, (total + at_least) / (2 * counts.scale), at_least / counts.scale)
+        for model, total, at_least in zip(models, counts.total.tolist(), not_less.tolist(), strict=True)
     }
 
 
 def _swaps(before: Integers, after: Integers) -> list[tuple[int, int]]:
-    """Pairs (lower, higher) of `before` that are the other way round in `after`."""
+    """Pairs (lower, higher) of `before` that have the opposite order in `after`."""
     reversed_ = (before[:, None] < before[None, :]) & (after[:, None] > after[None, :])
     return [(int(lower), int(higher)) for lower, higher in np.argwhere(reversed_)]
 
@@ -426,9 +425,9 @@ def _swaps(before: Integers, after: Integers) -> list[tuple[int, int]]:
 
 
 def _jackknife_error(without: Integers, n_models: int) -> float:
-    """Standard error from the counts that are left when each sample in turn is deleted."""
+    """Standard error from the counts without each sample in turn."""
     n = without.size
-    centred = (without - without[0]).astype(np.float64)  # exactly 0 if no sample matters
+    centred = (without - without[0]).astype(np.float64)  # exactly 0 if all samples contribute equally
     if not centred.any():
         return 0.0
     centred -= centred.mean()
@@ -441,8 +440,8 @@ def _jackknife_error(without: Integers, n_models: int) -> float:
 def _check_comparison(models: tuple[str, ...], level: float, resamples: int) -> None:
     if len(models) == 1:
         raise RiskError(
-            f"only {models[0]!r} was given: without a detector damage is relative to the compared models, and that of "
-            "one model alone is about 1/2 whatever it is; give two or more, or an evasion curve"
+            f"found only the model {models[0]!r}; without a detector, damage is relative to the compared models, and "
+            "always about 1/2 for a single one; give two or more models, or an evasion curve"
         )
     _check_level(level)
     if resamples < 1:

@@ -1,4 +1,4 @@
-"""Which of two models suffers less, and how many samples more would probably decide it."""
+"""Pairwise comparison of damage, and how many more samples would probably decide a pair."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.names import did_you_mean
 from advrisk.risk.conflicts import Conflict, Order
 
-_MOST = 10**12  # more samples than anybody attacks
+_MOST = 10**12  # samples; larger answers are of no practical use
 
 
 class Comparison(Protocol):
@@ -44,38 +44,38 @@ class Comparison(Protocol):
 
 @runtime_checkable
 class Contradictable(Protocol):
-    """A comparison that other numbers may contradict; not one by what the user stated, as a scenario or a curve."""
+    """A comparison that other numbers may contradict, unlike one by a scenario or curve that the user stated."""
 
     def order(self, lower: str, higher: str) -> Order: ...
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models, the one with less damage first, and what tells them apart."""
+    """Two models, the one with less damage first, and their paired difference."""
 
     lower: str
     higher: str
     difference: Estimate  # damage of `higher` minus damage of `lower`, paired
     undecided: bool
-    more_samples: int | None  # that would probably decide; None: no number of samples is seen to
+    more_samples: int | None  # that would probably decide; None if no number of samples would
     conflicts: tuple[str, ...] = ()  # numbers that contradict the order or do not back it; they make it undecided
-    obstacles: tuple[str, ...] = ()  # of a pair that the interval leaves open: the same, whatever more samples say
+    obstacles: tuple[str, ...] = ()  # for a pair whose interval contains 0: conflicts that more samples do not solve
 
 
 def index_of(model: str, models: tuple[str, ...]) -> int:
-    """The place of a compared model, or a RiskError that suggests the nearest one."""
+    """Index of a compared model, or a RiskError that suggests the nearest name."""
     if model not in models:
         raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, models)}")
     return models.index(model)
 
 
 def ahead_of(model: str, pairs: Sequence[Pair]) -> list[str]:
-    """The models that are decided to be better."""
+    """Models whose damage is decided to be less than that of `model`."""
     return [pair.lower for pair in pairs if pair.higher == model and not pair.undecided]
 
 
-def alike(model: str, pairs: Sequence[Pair]) -> list[str]:
-    """The models that cannot be told apart from this one."""
+def undecided_with(model: str, pairs: Sequence[Pair]) -> list[str]:
+    """Models whose comparison with `model` is undecided."""
     own = [pair for pair in pairs if pair.undecided and model in (pair.lower, pair.higher)]
     return [pair.lower if pair.higher == model else pair.higher for pair in own]
 
@@ -83,16 +83,16 @@ def alike(model: str, pairs: Sequence[Pair]) -> list[str]:
 def decided_pairs(
     comparison: Comparison, *, text: Callable[[Conflict], str] = lambda conflict: conflict.kind
 ) -> tuple[Pair, ...]:
-    """Every two of the compared models, in the order of their damage; `text` says what a conflict is called."""
+    """All pairs of the compared models, in the order of their damage; `text` describes a conflict."""
     order = sorted(comparison.models, key=lambda model: comparison.estimates[model].value)
     return tuple(_pair(comparison, lower, higher, text) for lower, higher in combinations(order, 2))
 
 
 def _pair(comparison: Comparison, lower: str, higher: str, text: Callable[[Conflict], str]) -> Pair:
     difference = comparison.difference(higher, lower)
-    open_ = _holds_zero(difference)
+    contains_zero = _contains_zero(difference)
     order = comparison.order(lower, higher) if isinstance(comparison, Contradictable) and difference.value else None
-    if not open_:
+    if not contains_zero:
         conflicts = tuple(map(text, order.conflicts())) if order else ()
         return Pair(lower, higher, difference, bool(conflicts), None if conflicts else 0, conflicts)
     obstacles = tuple(map(text, order.obstacles())) if order else ()
@@ -103,33 +103,32 @@ def _pair(comparison: Comparison, lower: str, higher: str, text: Callable[[Confl
     return Pair(lower, higher, difference, undecided=True, more_samples=more, obstacles=obstacles)
 
 
-def _standard_error(found: Estimate) -> float:
-    """As an interval of a normal distribution would have it."""
+def _standard_error(estimate: Estimate) -> float:
+    """Standard error of a normal interval of the same width."""
     from scipy.special import ndtri
 
-    return (found.high - found.low) / (2 * float(ndtri((1 + found.level) / 2)))
+    return (estimate.high - estimate.low) / (2 * float(ndtri((1 + estimate.level) / 2)))
 
 
-def _holds_zero(difference: Estimate) -> bool:
+def _contains_zero(difference: Estimate) -> bool:
     return difference.low <= 0 <= difference.high
 
 
 def samples_to_decide(comparison: Comparison, a: str, b: str, *, power: float = 0.8) -> int | None:
-    """Samples to be added so that the interval of the difference leaves 0 out with probability `power`.
+    """Number of additional samples with which the interval of the difference excludes 0 with probability `power`.
 
-    0 if the pair is decided. None if no number of samples is seen to do it: the models did not
-    differ, or the curve is known so little that its own error is too large (then more answers help).
+    0 if the pair is decided. None if no number of samples suffices: the models did not differ, or the error of the
+    curve is too large (then more answers help).
 
-    It takes the difference and the spread of the samples at hand for the true ones. With N samples,
-    spread s, error f of the curve and normal quantiles z,
-    |difference| = z_level sqrt(s^2/N + f^2) + 1/N + z_power s/sqrt(N) is solved for N; 1/N is the weight
-    of one sample, by which every interval here is wider. Near 0 the difference itself is uncertain,
-    and so is N: it is an order of magnitude.
+    The observed difference and spread are taken for the true ones. With N samples, spread s, error f of the curve and
+    normal quantiles z, N solves |difference| = z_level sqrt(s^2/N + f^2) + 1/N + z_power s/sqrt(N). Here 1/N is the
+    weight of one sample, by which every interval is wider. The difference itself is uncertain near 0, so N is an order
+    of magnitude.
     """
     if not 0 < power < 1:
         raise RiskError(f"power must lie between 0 and 1, found {power}")
     difference = comparison.difference(a, b)
-    if not _holds_zero(difference):
+    if not _contains_zero(difference):
         return 0
     return _more_samples(comparison, difference, comparison.standard_errors(a, b), power=power)
 
@@ -151,7 +150,7 @@ def _more_samples(
 
 
 def samples_needed(decided: Callable[[int], bool], n: int, *, most: int = _MOST) -> int | None:
-    """How many samples beside n are the fewest that decide; None if not even `most` do."""
+    """The fewest samples in addition to n that decide; None if not even `most` do."""
     if not decided(most):
         return None
     low, high = n, most

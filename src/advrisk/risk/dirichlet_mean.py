@@ -1,13 +1,13 @@
-"""The distribution of a mean with random weights, exponential and normalised, without drawing any.
+"""Distribution of a mean with random weights, exponential and normalised, without sampling.
 
 T = sum_i w_i v_i with w ~ Dirichlet(counts). T <= t exactly where Y = sum_i (v_i - t) G_i <= 0, the G_i being
 independent gamma variables of shape `counts`. The log of E[exp(s Y)] is K(s) = -sum_i counts_i log(1 - (v_i - t) s).
 P(Y <= 0) follows from its saddle point, K'(s) = 0, by Barndorff-Nielsen's formula (1991, "Modified signed log
 likelihood ratio"): Phi(r + log(u / r) / r), r = sign(s) sqrt(-2 K(s)), u = s sqrt(K''(s)).
 
-A Beta distribution with the mean and the variance of T is nearly as good, exact where v has two values, and much
-faster. Of a mixture over many rows of values all rows are taken by it, neighbours in their mean together, and its
-error is taken from some of them.
+A Beta distribution with the mean and variance of T is nearly as accurate, exact if v has two values, and much faster.
+For a mixture over many rows, Beta distributions represent groups of rows with neighbouring means. The saddle points of
+some rows give the correction.
 """
 
 import numpy as np
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_CORRECTED = 256  # rows whose saddle points are found
-_TOGETHER = 1024  # groups of rows that have one Beta distribution each
+_CORRECTED = 256  # rows whose saddle points are computed
+_GROUPS = 1024  # groups of rows with one Beta distribution each
 _STEPS = 60
-_CLOSE = 1e-9  # of the saddle point, relative
-_SMALL = 1e-3  # below which log(u / r) / r is taken from its limit
+_CLOSE = 1e-9  # relative tolerance of the saddle point
+_SMALL = 1e-3  # below it, log(u / r) / r takes its limit
 _ROUNDS = 4
-_ENOUGH = 1e-6  # change of the correction, a probability
+_ENOUGH = 1e-6  # tolerance of the correction, a probability
 _REFINEMENTS = 60
-_PRECISION = 1e-6  # of a quantile, in shares of the range of the values
+_PRECISION = 1e-6  # of a quantile, relative to the range of the values
 
 
 class Mixture:
@@ -31,15 +31,15 @@ class Mixture:
 
     def __init__(self, values: Floats, counts: Floats) -> None:
         self.low, self.high = float(values.min()), float(values.max())
-        self._places = np.arange(min(len(values), _CORRECTED)) * len(values) // min(len(values), _CORRECTED)
-        self._some, self._counts = values[self._places], counts
+        rows = np.arange(min(len(values), _CORRECTED)) * len(values) // min(len(values), _CORRECTED)
+        self._some, self._counts = values[rows], counts
         width = self.high - self.low or 1.0
         total = counts.sum()
         mean = (values @ counts / total - self.low) / width
         square = (((values - self.low) / width) ** 2) @ counts / total
         variance = np.maximum(square - mean**2, 0.0) / (total + 1)
-        self._own = _beta(mean[self._places], variance[self._places])
-        mean, variance, self._weights = _together(mean, variance)
+        self._own = _beta(mean[rows], variance[rows])
+        mean, variance, self._weights = _grouped(mean, variance)
         self._shapes = _beta(mean, variance)
 
     def cdf(self, t: float) -> float:
@@ -49,7 +49,7 @@ class Mixture:
         return self._matched(t) + self._correction(t)
 
     def quantile(self, p: float) -> float:
-        """The t at which the probability of T <= t is p."""
+        """The t with P(T <= t) = p."""
         if self.low == self.high:
             return self.low
         if (exact := _of_two_values(self._some, self._counts, p)) is not None:
@@ -64,7 +64,7 @@ class Mixture:
         return t
 
     def _matched(self, t: float) -> float:
-        """P(T <= t) by Beta's distributions alone."""
+        """P(T <= t) by the Beta distributions alone."""
         from scipy.special import betainc
 
         return float(betainc(*self._shapes, (t - self.low) / (self.high - self.low)) @ self._weights)
@@ -76,7 +76,7 @@ class Mixture:
         return float((_cdf(self._some - t, self._counts) - matched).mean())
 
     def _solved(self, p: float, t: float) -> float:
-        """Where Beta's distributions alone come to p: by the secant within a bracket, from t on."""
+        """Quantile by the Beta distributions alone: a secant method within a bracket, starting at t."""
         p = min(max(p, 0.0), 1.0)
         low, high, below, above = self.low, self.high, -p, 1 - p
         last = (t, np.nan)
@@ -94,15 +94,15 @@ class Mixture:
 
 
 def _beta(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """The shapes of Beta distributions on [0, 1]."""
+    """Shape parameters of Beta distributions on [0, 1] with this mean and variance."""
     concentration = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-300) - 1, 1e-300)
     return mean * concentration, (1 - mean) * concentration
 
 
-def _together(mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean and variance of neighbours in the mean as one, and the share of rows in each group."""
+def _grouped(mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean and variance of groups of rows with neighbouring means, and the share of rows in each."""
     order = np.argsort(mean, kind="stable")
-    n = min(len(mean), _TOGETHER)
+    n = min(len(mean), _GROUPS)
     first = np.arange(n) * len(mean) // n
     sizes = np.diff(np.append(first, len(mean)))
     own = mean[order]
@@ -112,7 +112,7 @@ def _together(mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _of_two_values(values: Floats, counts: Floats, p: float) -> float | None:
-    """The quantile of Beta's distribution, where every row is the same and holds two different values."""
+    """Quantile of the Beta distribution if all rows are equal with two distinct values; else None."""
     from scipy.special import betaincinv
 
     low, high = values[0].min(), values[0].max()
@@ -123,11 +123,11 @@ def _of_two_values(values: Floats, counts: Floats, p: float) -> float | None:
 
 
 def _cdf(shifted: Floats, counts: Floats) -> Floats:
-    """P(sum of shifted times gamma variables <= 0) for each row."""
+    """P(sum of gamma variables times `shifted` <= 0) for each row."""
     from scipy.special import ndtr
 
     low, high = shifted.min(axis=1), shifted.max(axis=1)
-    found = np.where(high <= 0, 1.0, 0.0)
+    probability = np.where(high <= 0, 1.0, 0.0)
     live = (low < 0) & (high > 0)
     if live.any():
         rows = shifted[live]
@@ -138,12 +138,12 @@ def _cdf(shifted: Floats, counts: Floats) -> Floats:
         small = np.abs(root) < _SMALL
         safe = np.where(small, 1.0, root)
         ratio = np.where(small, 1.0, s[:, 0] * np.sqrt(second) / safe)
-        found[live] = ndtr(root + np.where(small, third / (6 * second**1.5), np.log(ratio) / safe))
-    return found
+        probability[live] = ndtr(root + np.where(small, third / (6 * second**1.5), np.log(ratio) / safe))
+    return probability
 
 
 def _saddle_points(rows: Floats, counts: Floats) -> Floats:
-    """Where K' is 0, by Newton's method between the poles of K; K' rises."""
+    """Roots of the increasing K' by Newton's method between the poles of K."""
     low, high = 1 / rows.min(axis=1), 1 / rows.max(axis=1)
     s = np.zeros(len(rows))
     for _ in range(_STEPS):

@@ -1,22 +1,22 @@
-"""Which arms earn their passes: each arm's distances against the envelope, the smallest that any arm found.
+"""Optimality of arms: the distances of each arm against the envelope, the smallest distance over all arms.
 
-Optimality is measured as AttackBench does (Cinà et al. 2024, arXiv:2404.19460). The robust accuracy of arm a at ε is
-the share of samples that it did not break within ε, ρ_a(ε) = #{i: d_i > ε} / n; ρ* is that of the envelope, ρ_0 the
-clean accuracy, which is what an attack that never succeeds leaves. Then
+Optimality is that of AttackBench (Cinà et al. 2024, arXiv:2404.19460). The robust accuracy of arm a at ε is the share
+of samples that it did not break within ε, ρ_a(ε) = #{i: d_i > ε} / n; ρ* is that of the envelope, and ρ_0 the clean
+accuracy, which remains under an attack that never succeeds. Then
 
     ξ_a = 1 − ∫ (ρ_a − ρ*) dε / ∫ (ρ_0 − ρ*) dε,    both from 0 to ε0.
 
-The area under a curve of steps is a sum, n ∫ ρ_a dε = Σ_i min(d_i, ε0), so that over the samples with d*_i > 0
+The area under a step function is a sum, n ∫ ρ_a dε = Σ_i min(d_i, ε0), so that over the samples with d*_i > 0
 
     ξ_a = Σ_i (ε0 − min(d_i, ε0)) / Σ_i (ε0 − min(d*_i, ε0)).
 
-Where this differs from the paper:
-- ε0 is there the ε at which the envelope reaches zero. Where samples resist every arm there is none; here it is the
-  largest finite distance of the envelope, which is the same thing where all are broken.
-- The authors' program joins the steps by straight lines; here the area is exact.
-- Where nothing is broken, or everything at one and the same distance, both areas are empty: ξ is undefined (None).
-- The envelope is that of the run's own arms, and ε0 with it. So ξ compares these arms with each other; the same arm
-  among other arms has another ξ.
+Differences from the paper:
+- In the paper, ε0 is the ε at which the envelope reaches zero. If samples resist every arm there is none; here it is
+  the largest finite distance of the envelope, which is the same if all samples are broken.
+- The authors' program interpolates the steps linearly; here the area is exact.
+- If no sample is broken, or all at the same distance, both areas are zero and ξ is undefined (None).
+- The run's own arms determine the envelope and ε0. So ξ compares these arms with each other; the same arm among other
+  arms has another ξ.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,62 +25,62 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-ROUNDING = 1e-6  # distances that differ by less, relatively, are equal
+ROUNDING = 1e-6  # relative tolerance of equal distances
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ArmOptimality:
-    """What one arm (or all arms of a family) found of one model, or of all models together.
+    """Results of one arm (or all arms of a family) on one model, or on all models together.
 
-    Of all models, shares and passes are means and counts are sums. `nearest` and `only` count samples that were broken
-    by attack, not those that were wrong from the start.
+    For all models, shares and passes are means and counts are sums. `nearest` and `only` count samples that an attack
+    broke, not those that are wrong clean.
     """
 
     name: str
-    broken: float  # share of samples, with those that were wrong from the start
-    passes: float | None  # forward and backward per sample, the judge's not counted; None where nobody counted
+    broken: float  # share of samples, including those that are wrong clean
+    passes: float | None  # forward and backward per sample, without the judge's; None if not counted
     optimality: float | None
-    nearest: int  # samples of which it found the smallest distance, alone or with others
-    only: int  # samples whose smallest distance would grow without it
-    lost: float | None  # how much optimality all arms together would lose without it
+    nearest: int  # samples where this arm came closest, alone or with others
+    only: int  # samples where no other arm did as well
+    lost: float | None  # optimality that all arms together would lose without it
     flags: tuple[str, ...] = ()
 
 
 def optimality(distances: Array, envelope: Array) -> float | None:
-    """ξ of one arm against the envelope of all; see the top of this file."""
+    """ξ of one arm against the envelope of all arms."""
     broken = envelope[(envelope > 0) & (envelope < np.inf)]
     if not broken.size or np.ptp(broken) <= ROUNDING * broken.max():
         return None
-    reach, right = broken.max(), envelope > 0
-    gained = reach - np.minimum(distances[right], reach)
-    possible = reach - np.minimum(envelope[right], reach)
+    reach, correct = broken.max(), envelope > 0
+    gained = reach - np.minimum(distances[correct], reach)
+    possible = reach - np.minimum(envelope[correct], reach)
     return float(gained.sum() / possible.sum())
 
 
 def spare_arms(distance: Array, passes: Array) -> NDArray[np.bool_]:
-    """Arms that can all go at once without changing a smallest distance, of (models, arms, samples).
+    """Arms that can be removed together without changing a smallest distance, from (models, arms, samples).
 
-    They are tried one by one, those with the most passes first. Where two arms found the same, one of them stays.
+    Arms with the most passes are tried first. If two arms have the same distances, one of them stays.
     """
     envelope = distance.min(1)
     spare = np.zeros(distance.shape[1], dtype=bool)
     if not ((envelope > 0) & (envelope < np.inf)).any():
-        return spare  # nothing was broken: that says nothing about any arm
-    for place in np.argsort(-np.nan_to_num(passes.mean(0)), kind="stable"):
-        spare[place] = True
+        return spare  # without a broken sample, arms cannot be compared
+    for arm in np.argsort(-np.nan_to_num(passes.mean(0)), kind="stable"):
+        spare[arm] = True
         if not _same(distance[:, ~spare].min(1, initial=np.inf), envelope).all():
-            spare[place] = False
+            spare[arm] = False
     return spare
 
 
 def without_each(distances: Array) -> Array:
-    """The envelope without each arm in turn, of (arms, samples)."""
+    """Envelope without each arm in turn, from (arms, samples)."""
     if len(distances) == 1:
         return np.full(distances.shape, np.inf)
     smallest, second = np.partition(distances, 1, axis=0)[:2]
-    without: Array = np.where(distances == smallest, second, smallest)  # of two that tie, second is smallest
+    without: Array = np.where(distances == smallest, second, smallest)  # if two arms tie, second equals smallest
     return without
 
 
@@ -95,7 +95,7 @@ def compared_arms(
     models: Sequence[str],
     flags: Mapping[tuple[str, str], tuple[str, ...]],
 ) -> list[list[ArmOptimality]]:
-    """For each model, a row for each of the names."""
+    """For each model, one row per arm."""
     return [
         [
             _row(name, arm, without, of_model.min(0), passes[m, a], flags.get((model, name), ()))
@@ -109,7 +109,7 @@ def _row(
     name: str, arm: Array, without: Array, envelope: Array, passes: float, flags: tuple[str, ...]
 ) -> ArmOptimality:
     attacked = (envelope > 0) & (envelope < np.inf)
-    left = optimality(without, envelope)
+    remaining = optimality(without, envelope)
     return ArmOptimality(
         name=name,
         broken=float(np.isfinite(arm).mean()),
@@ -117,13 +117,13 @@ def _row(
         optimality=optimality(arm, envelope),
         nearest=int((_same(arm, envelope) & attacked).sum()),
         only=int((~_same(without, envelope) & attacked).sum()),
-        lost=None if left is None else 1 - left,
+        lost=None if remaining is None else 1 - remaining,
         flags=flags,
     )
 
 
 def mean_of_models(by_model: Sequence[Sequence[ArmOptimality]]) -> tuple[ArmOptimality, ...]:
-    """The rows of all models in one: means of shares, sums of counts, every flag."""
+    """Combine the rows of all models: means of shares, sums of counts, all flags."""
     return tuple(
         ArmOptimality(
             name=rows[0].name,
@@ -140,16 +140,16 @@ def mean_of_models(by_model: Sequence[Sequence[ArmOptimality]]) -> tuple[ArmOpti
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Over the models of which it is known; AttackBench's global optimality."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    """Mean over the models that have a value; AttackBench's global optimality."""
+    defined = [value for value in values if value is not None]
+    return float(np.mean(defined)) if defined else None
 
 
 def most_useful_first(rows: Sequence[ArmOptimality], spare: NDArray[np.bool_]) -> list[int]:
-    """Spare arms last; otherwise by optimality, and of equal ones the cheaper first."""
+    """Indices of the arms, spare ones last, by optimality; with equal optimality, the cheaper arm first."""
 
-    def key(place: int) -> tuple[bool, float, int, float]:
-        row = rows[place]
-        return bool(spare[place]), -(row.optimality or 0.0), -row.only, row.passes or 0.0
+    def key(index: int) -> tuple[bool, float, int, float]:
+        row = rows[index]
+        return bool(spare[index]), -(row.optimality or 0.0), -row.only, row.passes or 0.0
 
     return sorted(range(len(rows)), key=key)

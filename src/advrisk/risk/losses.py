@@ -1,6 +1,6 @@
 """Losses: the damage of one answer, computed from stored answers, so that a new loss needs no inference.
 
-A loss is a function of `Answers`, one row for each answer of a model, that gives one number for each; its keyword-only
+A loss is a function of `Answers` (one row per answer of a model) that returns one number per row; its keyword-only
 arguments are its parameters. Nothing here knows a ledger or a scenario.
 """
 
@@ -27,22 +27,22 @@ Function = Callable[..., Any]
 
 losses: Registry[LossTraits] = Registry("losses")
 
-DEFAULT = "misclassified"  # the loss where nobody names one
+DEFAULT = "misclassified"
 _FLAGS = (0.0, 1.0)
-_LARGEST_COST = 1e100  # whose square is a number, too
+_LARGEST_COST = 1e100  # its square is finite
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model said, one row for each answer; the same rows of the clean inputs they were made from.
+    """Answers of a model, one row each, with the answers to the clean inputs in the same rows.
 
-    Of a model that says its class only, logits and confidences are not known: `logits` is None, confidences are nan.
-    Where only the largest logits were stored, `classes` says whose they are. `rejected` marks answers that the model
-    refused to give: what stands there is what it would have said. None: there are none.
+    For a model that returns labels only, `logits` is None and confidences are nan. If only the largest logits were
+    stored, `classes` names their classes. `rejected` marks refused inputs, whose row holds the answer that the model
+    would have given; None means that no input was refused.
     """
 
     prediction: Integers
-    label: Integers  # -1 where nobody knows
+    label: Integers  # -1 if the sample has no label
     clean_prediction: Integers
     confidence: Floats  # the probability of the prediction
     clean_confidence: Floats
@@ -58,16 +58,16 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """A loss with its parameters: called with answers, it gives one number for each."""
+    """A loss with its parameters: called with answers, it returns one number for each."""
 
     label: str  # its name in tensors and tables
     function: Function
     params: Mapping[str, Any] = field(default_factory=dict)
     needs: Literal["labels", "scores"] = "labels"
     range: tuple[float, float] = (-math.inf, math.inf)
-    own: bool = False  # a function that a user handed over
-    counts_refusals: bool = False  # it says what a refused input costs; of others that is nothing
-    of_change: bool = False  # it asks whether the answer stays as it was
+    custom: bool = False  # a user's function
+    counts_refusals: bool = False  # whether a refused input has a cost
+    of_change: bool = False  # whether it compares the answer with the clean one
 
     @property
     def of_error(self) -> bool:
@@ -75,18 +75,18 @@ class Loss:
         return self.function is misclassified
 
     def __call__(self, answers: Answers) -> Floats:
-        """The loss of each answer; what is no number for each, or out of the range it states, is refused.
+        """Compute the loss of each answer; refuse a result of another shape or outside the stated range.
 
-        An input that the model refuses to answer is no wrong answer: it costs 0, or the least the loss can be.
+        A refused input is not a wrong answer: it costs 0, or the minimum of the loss.
         """
         if self.needs == "scores" and answers.logits is None:
             raise RiskError(
-                f"the loss {self.label} needs scores, but this model says its class only, or its scores were not "
-                "stored; choose a loss that needs no more than the class, such as misclassified or class-change"
+                f"the loss {self.label} needs scores, but this model returns labels only, or its scores were not "
+                "stored; choose a loss that needs labels only, such as misclassified or class-change"
             )
-        found = self._called(answers)
+        result = self._computed(answers)
         try:
-            values = np.asarray(found, dtype=np.float64)
+            values = np.asarray(result, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise RiskError(f"the loss {self.label} gave no numbers: {error}") from None
         if values.shape != (len(answers),):
@@ -94,7 +94,7 @@ class Loss:
         low, high = self.range
         if answers.rejected is not None and not self.counts_refusals:
             values = np.where(answers.rejected, max(low, 0.0), values)
-        if self.own and bool(np.isnan(values).any()):
+        if self.custom and bool(np.isnan(values).any()):
             raise RiskError(
                 f"the loss {self.label} gave nan for {int(np.isnan(values).sum())} of {len(answers)} answers"
             )
@@ -102,12 +102,12 @@ class Loss:
             raise RiskError(f"the loss {self.label} gave {values[np.isinf(values)][0]}; finite numbers are needed")
         if bool((values < low).any() or (values > high).any()):
             wrong = values[(values < low) | (values > high)][0]
-            raise RiskError(f"the loss {self.label} gave {wrong}, outside of [{low}, {high}], which it promises")
+            raise RiskError(f"the loss {self.label} gave {wrong}, outside of its stated range [{low}, {high}]")
         return values
 
-    def _called(self, answers: Answers) -> Any:
-        """What the function gives; of a user's own, whatever goes wrong is told with the name of the loss."""
-        if not self.own:
+    def _computed(self, answers: Answers) -> Any:
+        """Result of the function; errors of a user's function name the loss."""
+        if not self.custom:
             return self.function(answers, **self.params)
         try:
             with exits_as_errors(f"the loss {self.label}", RiskError):
@@ -117,24 +117,24 @@ class Loss:
 
 
 def bound_loss(entry: object, *, folder: Path = Path(), n_classes: int | None = None) -> Loss:
-    """A loss as a study names it: `misclassified`, or `{name: cost-matrix, path: costs.csv, as: road}`, or a function.
+    """Bind a loss of a study: `misclassified`, `{name: cost-matrix, path: costs.csv, as: road}`, or a function.
 
-    `as` is another name for it, where one loss is asked for twice. Relative paths are meant against `folder`.
+    `as` renames a loss, so that a study can contain it twice. Relative paths are resolved against `folder`.
     """
     if isinstance(entry, Loss):
         return entry
     if callable(entry):
         return custom_loss(getattr(entry, "__name__", "function"), entry)
-    given = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+    fields = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str):
         raise StudyError(f"a loss is a name, or a mapping with `name` and its parameters, found {entry!r}")
-    part = losses.get(given["name"])
-    label = given.get("as", part.name)
+    part = losses.get(fields["name"])
+    label = fields.get("as", part.name)
     if not isinstance(label, str) or not label:
         raise StudyError(f"losses.{part.name}.as: a name is needed, found {label!r}")
     beside = ("name", "as")
     params = part.bind(
-        {name: value for name, value in given.items() if name not in beside}, folder=folder, beside=beside
+        {name: value for name, value in fields.items() if name not in beside}, folder=folder, beside=beside
     )
     if part.function is cost_matrix:
         params = _read_costs(params, n_classes)
@@ -152,19 +152,19 @@ def bound_loss(entry: object, *, folder: Path = Path(), n_classes: int | None = 
 
 
 def bound_losses(entries: Sequence[object], *, folder: Path = Path(), n_classes: int | None = None) -> tuple[Loss, ...]:
-    """All of them; two of one name are refused, and none at all means `misclassified`."""
-    found = tuple(bound_loss(entry, folder=folder, n_classes=n_classes) for entry in entries or (DEFAULT,))
-    labels = [loss.label for loss in found]
+    """Bind all losses of a study, `misclassified` if it names none; duplicate names are refused."""
+    bound = tuple(bound_loss(entry, folder=folder, n_classes=n_classes) for entry in entries or (DEFAULT,))
+    labels = [loss.label for loss in bound]
     for label in labels:
         if labels.count(label) > 1:
             raise StudyError(
                 f"losses: {labels.count(label)} are called {label!r}; give one of them another name by `as: …`"
             )
-    return found
+    return bound
 
 
 def without_files(entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A loss as a study names it, with what its file holds in place of the path: it means the same wherever it lies."""
+    """Replace the path of a loss by the content of the file, so that the entry does not depend on its folder."""
     if entry.get("path") is None:
         return dict(entry)
     costs = bound_loss(dict(entry), folder=folder).params["costs"]
@@ -178,33 +178,33 @@ def custom_loss(
     needs: Literal["labels", "scores"] = "labels",
     range: tuple[float, float] | None = None,  # noqa: A002 - the word for it
 ) -> Loss:
-    """A loss of your own: a function of `Answers`. With its range, intervals do not rest on the spread seen alone."""
+    """Make a loss from your own function of `Answers`; with its range, intervals do not rely on the observed spread."""
     if not callable(function):
         raise RiskError(f"the loss {label} must be a function of the answers, found {function!r}")
     low, high = range or (-math.inf, math.inf)
     if not low < high:
         raise RiskError(f"the loss {label} cannot lie between {low} and {high}")
-    return Loss(label, function, {}, needs, (low, high), own=True)
+    return Loss(label, function, {}, needs, (low, high), custom=True)
 
 
-@losses.register(DEFAULT, traits=LossTraits("an answer is right or wrong", range=_FLAGS))
+@losses.register("misclassified", traits=LossTraits("an answer is correct or incorrect", range=_FLAGS))
 def misclassified(answers: Answers) -> Floats:
     """1 where the predicted class is not the label, else 0."""
     return np.asarray(answers.prediction != _labels(answers), dtype=np.float64)
 
 
 @losses.register(
-    "class-change", traits=LossTraits("what matters is that the answer stays as it was", of_change=True, range=_FLAGS)
+    "class-change", traits=LossTraits("the answer must not change, correct or not", of_change=True, range=_FLAGS)
 )
 def class_change(answers: Answers) -> Floats:
-    """1 where the predicted class is not that of the clean input, else 0; nan where nobody asked about that."""
+    """1 where the predicted class is not that of the clean input, else 0; nan without a clean prediction."""
     changed = np.asarray(answers.prediction != answers.clean_prediction, dtype=np.float64)
     return np.where(answers.clean_prediction < 0, np.nan, changed)
 
 
-@losses.register("rejected", traits=LossTraits("an answer that is withheld costs something, too", range=_FLAGS))
+@losses.register("rejected", traits=LossTraits("a refused input has a cost", range=_FLAGS))
 def rejected(answers: Answers) -> Floats:
-    """1 where the model refused to answer, else 0; of all other losses a refused input has none."""
+    """1 where the model refused to answer, else 0; all other losses count a refused input as 0."""
     return np.zeros(len(answers)) if answers.rejected is None else answers.rejected.astype(np.float64)
 
 
@@ -214,8 +214,8 @@ def rejected(answers: Answers) -> Floats:
 def confidence_drop(answers: Answers) -> Floats:
     """max(0, p_clean(label) - p(label)), with p the softmax of the logits: by how much the label became less probable.
 
-    It is 0 for clean inputs, and where the label became more probable. Where only the largest logits were stored, their
-    probabilities are known from the stored confidence; a label that is not among them counts as probability 0.
+    If only the largest logits were stored, the stored confidence gives their probabilities; a label that is not among
+    them has probability 0.
     """
     label = _labels(answers)
     if answers.logits is None or answers.clean_logits is None:
@@ -227,7 +227,7 @@ def confidence_drop(answers: Answers) -> Floats:
 
 @losses.register(
     "cost-matrix",
-    traits=LossTraits("mistakes cost differently", range=lambda params: _spread(params["costs"])),
+    traits=LossTraits("different mistakes have different costs", range=lambda params: _spread(params["costs"])),
 )
 def cost_matrix(
     answers: Answers, *, path: Path | None = None, costs: tuple[tuple[float, ...], ...] | None = None
@@ -242,23 +242,23 @@ def cost_matrix(
 @losses.register(
     "class-cost",
     traits=LossTraits(
-        "missing some classes costs more than missing others",
+        "some classes are more costly to miss than others",
         range=lambda params: (0.0, max(_class_costs(params).values(), default=0.0) or 1.0),
     ),
 )
 def class_cost(answers: Answers, *, costs: Mapping[Any, Any], other: float = 1.0) -> Floats:
-    """costs[label] where the predicted class is not the label, else 0; `other` for labels that are not named."""
+    """costs[label] where the predicted class is not the label, else 0; `other` for labels without a cost."""
     cost = _class_costs({"costs": costs, "other": other})
     label = _labels(answers)
-    classes, place = np.unique(label, return_inverse=True)
+    classes, index = np.unique(label, return_inverse=True)
     each = np.array([cost.get(int(name), cost[None]) for name in classes])
-    return np.asarray(np.where(answers.prediction != label, each[place], 0.0), dtype=np.float64)
+    return np.asarray(np.where(answers.prediction != label, each[index], 0.0), dtype=np.float64)
 
 
 def _labels(answers: Answers) -> Integers:
     if (answers.label < 0).any():
         n = int((answers.label < 0).sum())
-        raise RiskError(f"{n} of {len(answers)} answers belong to samples without a label; class-change needs none")
+        raise RiskError(f"{n} of {len(answers)} answers belong to samples without a label; use class-change instead")
     return answers.label
 
 
@@ -279,7 +279,7 @@ def _probability(logits: Floats, classes: Integers | None, confidence: Floats, l
 def _refuse_beyond(size: int, *columns: Integers) -> None:
     for column in columns:
         if column.size and not 0 <= column.min() <= column.max() < size:
-            raise RiskError(f"there are {size} classes, 0 to {size - 1}, but class {column.max()} was found")
+            raise RiskError(f"found class {column.max()}, but there are {size} classes, 0 to {size - 1}")
 
 
 # Costs
@@ -292,13 +292,13 @@ def _read_costs(params: Mapping[str, Any], n_classes: int | None) -> dict[str, A
         raise StudyError("cost-matrix needs either `path`, a CSV file, or `costs`, a list of rows")
     matrix = _matrix_of(path) if costs is None else _checked_matrix(costs, "cost-matrix.costs")
     if n_classes is not None and len(matrix) != n_classes:
-        place = path or "cost-matrix.costs"
-        raise StudyError(f"{place}: {len(matrix)} x {len(matrix)} costs, but there are {n_classes} classes")
+        source = path or "cost-matrix.costs"
+        raise StudyError(f"{source}: {len(matrix)} x {len(matrix)} costs, but there are {n_classes} classes")
     return {"path": path, "costs": matrix}
 
 
 def _matrix_of(path: Path | None) -> tuple[tuple[float, ...], ...]:
-    """A CSV file: its header names the predicted classes, the first column the true ones; in any order."""
+    """Read a CSV file: its header names the predicted classes, the first column the true ones, in any order."""
     try:
         rows = [
             row for row in csv.reader(regular(Path(str(path))).read_text(encoding="utf-8-sig").splitlines()) if any(row)
@@ -318,54 +318,54 @@ def _matrix_of(path: Path | None) -> tuple[tuple[float, ...], ...]:
             f"{_few(true)} and columns {_few(predicted)}"
         )
     order = [predicted.index(name) + 1 for name in range(len(true))]
-    body = {name: [row[place] for place in order] for name, row in zip(true, rows[1:], strict=True)}
+    body = {name: [row[column] for column in order] for name, row in zip(true, rows[1:], strict=True)}
     return _checked_matrix([body[name] for name in range(len(true))], str(path))
 
 
-def _checked_matrix(rows: Sequence[Sequence[Any]], place: str) -> tuple[tuple[float, ...], ...]:
+def _checked_matrix(rows: Sequence[Sequence[Any]], source: str) -> tuple[tuple[float, ...], ...]:
     if not rows:
-        raise StudyError(f"{place}: there is no row")
+        raise StudyError(f"{source}: there is no row")
     matrix = []
     for number, row in enumerate(rows):
         if len(row) != len(rows):
-            raise StudyError(f"{place}: {len(rows)} rows, but row {number} has {len(row)} costs; it must be square")
-        matrix.append(tuple(_cost(cost, f"{place}, true class {number}, predicted {k}") for k, cost in enumerate(row)))
+            raise StudyError(f"{source}: {len(rows)} rows, but row {number} has {len(row)} costs; it must be square")
+        matrix.append(tuple(_cost(cost, f"{source}, true class {number}, predicted {k}") for k, cost in enumerate(row)))
     return tuple(matrix)
 
 
-def _cost(value: object, place: str) -> float:
+def _cost(value: object, source: str) -> float:
     try:
         cost = parse_number(value)
     except ValueError as error:
-        raise StudyError(f"{place}: {error}") from None
+        raise StudyError(f"{source}: {error}") from None
     if cost < 0:
-        raise StudyError(f"{place}: a cost cannot be negative, found {value}")
+        raise StudyError(f"{source}: a cost cannot be negative, found {value}")
     if cost > _LARGEST_COST:
-        raise StudyError(f"{place}: a cost of more than {_LARGEST_COST:g} cannot be reckoned with, found {value}")
+        raise StudyError(f"{source}: a cost must be at most {_LARGEST_COST:g}, found {value}")
     return cost
 
 
 def _class_costs(params: Mapping[str, Any]) -> dict[int | None, float]:
-    """Class -> what it costs to miss it; None -> that of the others."""
-    found: dict[int | None, float] = {None: _cost(params["other"], "class-cost.other")}
+    """Class -> cost of missing it; None -> cost for the other classes."""
+    costs: dict[int | None, float] = {None: _cost(params["other"], "class-cost.other")}
     for name, cost in params["costs"].items():
         (number,) = _class_names([name], "class-cost.costs")
-        found[number] = _cost(cost, f"class-cost.costs.{name}")
-    return found
+        costs[number] = _cost(cost, f"class-cost.costs.{name}")
+    return costs
 
 
 def _refuse_unknown(costs: Mapping[int | None, float], n_classes: int) -> None:
-    """A class that cannot be missed: most likely its number is wrong."""
+    """Refuse costs of classes that do not exist."""
     if beyond := sorted(name for name in costs if name is not None and name >= n_classes):
         raise StudyError(
             f"class-cost.costs names class {_few(beyond)}, but the {n_classes} classes are 0 to {n_classes - 1}"
         )
 
 
-def _class_names(names: Sequence[object], place: str) -> list[int]:
+def _class_names(names: Sequence[object], source: str) -> list[int]:
     for name in names:
         if isinstance(name, bool) or not str(name).strip().isdecimal():
-            raise StudyError(f"{place}: classes are whole numbers from 0, found {name!r}")
+            raise StudyError(f"{source}: classes are whole numbers from 0, found {name!r}")
     return [int(str(name)) for name in names]
 
 
@@ -374,5 +374,5 @@ def _few(names: Sequence[int]) -> str:
 
 
 def _spread(costs: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """From 0 to the greatest cost; to 1 where nothing costs anything."""
+    """Range from 0 to the greatest cost, or to 1 if all costs are 0."""
     return 0.0, max(max(row) for row in costs) or 1.0

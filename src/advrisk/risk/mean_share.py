@@ -1,7 +1,7 @@
-"""The mean of values between 0 and 1, one for each sample: a share of samples, or of queries to a random model.
+"""Mean of one value in [0, 1] per sample: a share of samples, or of queries to a random model.
 
-What a sample has or has not is 0 or 1. Of a model that answers at random it is the share of draws, and the samples
-being independent, their spread holds both sources of chance: which samples were taken, and which draws.
+A deterministic model has values 0 or 1; a random model has shares of draws. Samples are independent, so their spread
+covers both sources of chance, the samples and the draws.
 """
 
 import numpy as np
@@ -23,26 +23,26 @@ def are_flags(*values: ArrayLike) -> bool:
 
 
 def mean_share(values: ArrayLike, *, level: float = 0.95, unknown: int = 0) -> Estimate:
-    """The mean with its interval: Clopper and Pearson's of 0 and 1, else Gaffke's, which is the same for those.
+    """The mean with its interval: Clopper and Pearson's if all values are 0 or 1, else Gaffke's, its generalisation.
 
-    `unknown` values beside these count as 1 for the upper limit and as 0 for the lower one.
+    `unknown` additional values count as 1 for the upper limit and as 0 for the lower one.
     """
-    own = _checked(values)
-    if are_flags(own):
-        hits, whole = int(own.sum()), own.size + unknown
-        found = proportion(hits, own.size, level=level)
+    checked = _checked(values)
+    if are_flags(checked):
+        hits, n = int(checked.sum()), checked.size + unknown
+        share = proportion(hits, checked.size, level=level)
         if not unknown:
-            return found
-        low, high = proportion(hits, whole, level=level).low, proportion(hits + unknown, whole, level=level).high
-        return Estimate(found.value, low, high, level, own.size, found.method)
-    low = mean_limits(np.append(own, np.zeros(unknown)), 0.0, 1.0, level)[0]
-    high = mean_limits(np.append(own, np.ones(unknown)), 0.0, 1.0, level)[1]
-    value = float(own.mean())
-    return Estimate(value, min(low, value), max(high, value), level, own.size, METHOD)
+            return share
+        low, high = proportion(hits, n, level=level).low, proportion(hits + unknown, n, level=level).high
+        return Estimate(share.value, low, high, level, checked.size, share.method)
+    low = mean_limits(np.append(checked, np.zeros(unknown)), 0.0, 1.0, level)[0]
+    high = mean_limits(np.append(checked, np.ones(unknown)), 0.0, 1.0, level)[1]
+    value = float(checked.mean())
+    return Estimate(value, min(low, value), max(high, value), level, checked.size, METHOD)
 
 
 def mean_difference(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unknown: int = 0) -> Estimate:
-    """The mean of the first less that of the second, on the same samples; `unknown` pairs count at their worst."""
+    """Mean of the first minus that of the second, on the same samples; `unknown` pairs take their worst values."""
     one, other = _checked(first), _checked(second)
     if are_flags(one, other):
         up, down = _only(one, other), _only(other, one)
@@ -55,7 +55,7 @@ def mean_difference(first: ArrayLike, second: ArrayLike, *, level: float = 0.95,
 
 
 def difference_at_least(first: ArrayLike, second: ArrayLike, margin: float, *, unknown: int = 0) -> float:
-    """The one-sided p-value of "the first exceeds the second by the margin or more"; unknown pairs do, by 1."""
+    """One-sided p-value of "the first exceeds the second by at least the margin"; unknown pairs exceed it by 1."""
     one, other = _checked(first), _checked(second)
     if are_flags(one, other):
         return at_least(_only(one, other) + unknown, _only(other, one), one.size + unknown, margin)
@@ -67,7 +67,7 @@ def _only(one: Floats, other: Floats) -> int:
 
 
 def _checked(values: ArrayLike) -> Floats:
-    own = np.asarray(values, dtype=np.float64)
-    if own.ndim != 1 or not own.size or not ((own >= 0) & (own <= 1)).all():
-        raise RiskError(f"a share is the mean of values from 0 to 1, at least one, found {own.size} values")
-    return own
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not array.size or not ((array >= 0) & (array <= 1)).all():
+        raise RiskError(f"a share is the mean of values from 0 to 1, at least one, found {array.size} values")
+    return array

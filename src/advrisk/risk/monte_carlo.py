@@ -1,16 +1,15 @@
-"""Damage by asking a detector about the attacks themselves, without a curve in between.
+"""Monte Carlo damage: a detector scores the attacks themselves, without an evasion curve.
 
-Klemenc & Trittenbach, "Selecting Models based on the Risk of Damage Caused by Adversarial Attacks",
-Algorithm 1. Damage is done if an attack succeeds and the detector does not see it:
+Klemenc & Trittenbach, "Selecting Models based on the Risk of Damage Caused by Adversarial Attacks", Algorithm 1. A
+sample is damaged if an attack succeeds and the detector raises no alarm:
 
     P = (1/I) sum_i [d_i < inf] [score(x_i'') <= threshold]
 
-x_i'' is, of all arms, the success with the least score, or the clean input itself where the model has it
-wrong already: a sample is damaged if any success against it raises no alarm, so another arm can only raise
-the damage. A score above the threshold is an alarm; one that equals it is not. The paper's x_i'' is the
-nearest success (never reset between observations there; here it is), of equally near ones the one with the
-least score. `nearest` holds that number. It is no bound: a nearer point may look more suspicious than one
-further away, so that a better attack lowers it.
+x_i'' is the success with the least score over all arms, or the clean input itself if it is wrong already. A sample is
+damaged if any success raises no alarm, so another arm can only raise the damage. A score above the threshold is an
+alarm; an equal score is not. The paper's x_i'' is the nearest success (never reset between observations there; here it
+is); ties go to the least score. `nearest` has that number. It is not a bound: a nearer point may have a higher score
+than a farther one, so a better attack may lower it.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.risk.absolute import EvasionComparison, compare_damage, damage_probability
-from advrisk.risk.evasion import threshold as seen_above
+from advrisk.risk.evasion import threshold as detected_above
 from advrisk.risk.proportion import proportion
 
 FALSE_ALARMS = "false_alarms"
@@ -35,15 +34,17 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """For one model, sample by sample: what its attacker arrives at, and what the detector says of it."""
+    """Successful inputs against one model and their detector scores, by sample.
+
+    The detector sees the nearest success, or the clean input if that is wrong already.
+    """
 
     size: Floats  # of the nearest kept success; 0 where the clean input is wrong already, inf where no arm succeeded
-    score: Floats  # of what is shown: the nearest success, or the clean input if that is wrong; nan where nothing is
-    least_score: Floats  # the least of all successes of the arms: what looks most innocent; nan where nothing is shown,
-    # and where any of them has no score
-    arm: tuple[str, ...]  # that made it; "" where the clean input is shown, or nothing
+    score: Floats  # of the input that the detector sees; nan where no arm succeeded
+    least_score: Floats  # over the successes of all arms; nan where there is none, or one without a score
+    arm: tuple[str, ...]  # of the nearest success; "" where that is the clean input, or there is none
     clean_score: Floats
-    correct: Flags  # the clean input is classified as its label says
+    correct: Flags  # whether the clean prediction is the label
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +55,20 @@ class MonteCarloDamage:
     models: tuple[str, ...]
     n: int  # samples
     level: float
-    thresholds: Mapping[str, float]  # alarms begin above; one for all, unless a rate of false alarms was asked for
-    estimates: Mapping[str, Estimate]  # some success of some arm raises no alarm
-    damaged: Mapping[str, Flags]  # the same, sample by sample
-    clean_error: Mapping[str, float]  # the part of the value that is clean inputs, wrong and unnoticed
-    nearest: Mapping[str, Estimate]  # the paper's: the damage if the nearest success is taken
-    success: Mapping[str, Estimate]  # what the damage would be if nobody looked
-    false_alarms: Mapping[str, Estimate | None]  # among clean inputs classified correctly; None where there is none
-    known_to: tuple[str, ...]  # the arms that were made to get past this very detector
+    thresholds: Mapping[str, float]  # scores above are alarms; equal for all models unless set by false-alarm rate
+    estimates: Mapping[str, Estimate]  # share of samples with a success that raises no alarm
+    damaged: Mapping[str, Flags]  # the same, by sample
+    clean_error: Mapping[str, float]  # the part of the value from clean inputs that are wrong and undetected
+    nearest: Mapping[str, Estimate]  # the paper's number: the damage by the nearest success
+    success: Mapping[str, Estimate]  # the damage without a detector
+    false_alarms: Mapping[str, Estimate | None]  # rate among correctly classified clean inputs; None without any
+    known_to: tuple[str, ...]  # the arms that are adapted to this detector
     warnings: tuple[str, ...]
     _comparison: EvasionComparison = field(repr=False)
 
     @property
     def probability_best(self) -> Mapping[str, float]:
-        """How probable it is that a model has the least damage."""
+        """Probability that a model has the least damage."""
         return self._comparison.probability_best
 
     def difference(self, a: str, b: str) -> Estimate:
@@ -79,16 +80,16 @@ class MonteCarloDamage:
         return self._comparison.undecided(a, b)
 
     def probability_lower(self, a: str, b: str) -> float:
-        """How probable it is that `a` has less damage than `b`, equal ones counting half."""
+        """Probability that `a` has less damage than `b`; ties count half."""
         return self._comparison.probability_lower(a, b)
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
-        """Of the difference: what more samples would make smaller; and 0, since there is no curve."""
+        """Standard error of the difference, which more samples reduce; and 0, since there is no curve."""
         return self._comparison.standard_errors(a, b)
 
 
 class DetectorAnswers(NamedTuple):
-    """A detector's answers about inputs of different size, as `risk.evasion.fit_…` and `differs` take them."""
+    """A detector's answers to inputs of different size, as arguments of `risk.evasion.fit_…` and `differs`."""
 
     sizes: Floats
     undetected: Flags
@@ -106,12 +107,12 @@ def walked_damage(
     level: float = 0.95,
     rng: np.random.Generator,
 ) -> MonteCarloDamage:
-    """Algorithm 1 on arrays: what each model's attacker arrives at, and the threshold of its detector."""
+    """Algorithm 1 on arrays: the successes against each model, and the threshold of its detector."""
     damaged = {
         model: undetected_successes(walk.size, walk.least_score, thresholds[model]) for model, walk in walked.items()
     }
     comparison = compare_damage(
-        {model: _as_sizes(found) for model, found in damaged.items()}, seen_above(0.0), level=level, rng=rng
+        {model: _as_sizes(flags) for model, flags in damaged.items()}, detected_above(0.0), level=level, rng=rng
     )
     return MonteCarloDamage(
         detector=detector,
@@ -135,7 +136,7 @@ def walked_damage(
 
 
 def walked_answers(walked: Mapping[str, Walk], thresholds: Mapping[str, float]) -> DetectorAnswers:
-    """The answers of a detector to what each model's attacker arrives at."""
+    """Answers of a detector to the clean inputs and to the nearest successes against each model."""
     sizes, undetected, models, arms = [], [], [], []
     for model, walk in walked.items():
         attacked = np.array([arm != "" for arm in walk.arm])
@@ -149,22 +150,22 @@ def walked_answers(walked: Mapping[str, Walk], thresholds: Mapping[str, float]) 
 def monte_carlo_from_answers(
     undetected_by_sample: ArrayLike, *, level: float = 0.95, rng: np.random.Generator
 ) -> Estimate:
-    """Algorithm 1 with answers from elsewhere, of people say: one value in [0, 1] for *every* sample.
+    """Algorithm 1 with answers from another source, such as people: one value in [0, 1] for *every* sample.
 
-    0 where no arm succeeded or the success was detected, 1 where it went undetected; the share of
-    people who did not notice, where several were asked. Zeros and ones get Clopper and Pearson's
-    interval, shares that of a mean in [0, 1] (Gaffke's, as in `compare_damage`).
+    The value is 0 if no arm succeeded or the success was detected, and 1 if it went undetected; with several people, it
+    is the share who did not notice. Zeros and ones have Clopper and Pearson's interval, shares Gaffke's, as in
+    `compare_damage`.
     """
-    return damage_probability(_as_sizes(undetected_by_sample), _unseen, level=level, rng=rng)
+    return damage_probability(_as_sizes(undetected_by_sample), _undetected, level=level, rng=rng)
 
 
 def alarms(scores: ArrayLike, threshold: float) -> Flags:
-    """Which scores lie above the threshold; one that equals it does not."""
+    """Which scores lie strictly above the threshold."""
     return np.asarray(np.asarray(scores, dtype=np.float64) > threshold, dtype=np.bool_)
 
 
 def threshold_at(clean_scores: ArrayLike, false_alarms: float) -> float:
-    """The smallest threshold above which at most that share of the clean scores lies: one of the scores itself."""
+    """The smallest of the clean scores above which at most a share `false_alarms` of them lies."""
     scores = np.sort(np.asarray(clean_scores, dtype=np.float64).ravel())
     if scores.size == 0:
         raise RiskError("a threshold for a rate of false alarms needs scores of clean inputs, found none")
@@ -175,17 +176,17 @@ def threshold_at(clean_scores: ArrayLike, false_alarms: float) -> float:
 
 
 def undetected_successes(sizes: ArrayLike, scores: ArrayLike, threshold: float) -> Flags:
-    """For every sample whether damage is done: an attack succeeded (size < inf) and raised no alarm."""
+    """Whether each sample is damaged: an attack succeeded (size < inf) and raised no alarm."""
     broken = np.asarray(sizes, dtype=np.float64) < np.inf
     if broken.shape != np.shape(scores):
         raise RiskError(f"there are {np.size(sizes)} sizes and {np.size(scores)} scores; each sample needs both")
     if np.isnan(np.asarray(scores, dtype=np.float64)[broken]).any():
-        raise RiskError("a success without a score: score all of them, or damage would be counted where none is known")
+        raise RiskError("found a success without a score; score every success, since damage depends on all of them")
     return broken & ~alarms(scores, threshold)
 
 
 def _shown_clean(walk: Walk) -> Flags:
-    """Samples whose clean input is wrong already, and is what the detector sees."""
+    """Samples whose clean input is wrong already, so that the detector sees it."""
     return np.asarray(np.isfinite(walk.size) & np.array([arm == "" for arm in walk.arm]), dtype=np.bool_)
 
 
@@ -202,32 +203,32 @@ def _false_alarms(walk: Walk, threshold: float, level: float) -> Estimate | None
 def model_thresholds(
     clean_scores: Mapping[str, Floats], threshold: Threshold, aside: Mapping[str, Floats]
 ) -> tuple[dict[str, float], list[str]]:
-    """One for each model; and the models of which no score was set `aside`, so that `clean_scores` serve."""
-    given = threshold.get(FALSE_ALARMS) if isinstance(threshold, Mapping) else threshold
-    unlike = isinstance(threshold, Mapping) and set(threshold) != {FALSE_ALARMS}
-    if unlike or isinstance(given, bool) or not isinstance(given, Real) or np.isnan(float(given)):
+    """Threshold of each model; and the models without `aside` scores, whose threshold comes from `clean_scores`."""
+    value = threshold.get(FALSE_ALARMS) if isinstance(threshold, Mapping) else threshold
+    wrong_key = isinstance(threshold, Mapping) and set(threshold) != {FALSE_ALARMS}
+    if wrong_key or isinstance(value, bool) or not isinstance(value, Real) or np.isnan(float(value)):
         raise RiskError(f"threshold must be a score or {{{FALSE_ALARMS!r}: share}}, found {threshold!r}")
-    number = float(given)
+    number = float(value)
     if not isinstance(threshold, Mapping):
         return dict.fromkeys(clean_scores, number), []
-    found = {model: threshold_at(aside.get(model, scores), number) for model, scores in clean_scores.items()}
-    return found, [model for model in clean_scores if model not in aside]
+    thresholds = {model: threshold_at(aside.get(model, scores), number) for model, scores in clean_scores.items()}
+    return thresholds, [model for model in clean_scores if model not in aside]
 
 
 def _as_sizes(undetected: ArrayLike) -> Floats:
-    """Numbers from which `_unseen`, and at 0 and inf a threshold of 0, gives back the given ones."""
+    """Sizes whose evasion under `_undetected`, or a threshold of 0 for zeros and ones, is `undetected`."""
     try:
         values = np.asarray(undetected, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise RiskError(f"one value in [0, 1] is needed for every sample ({error})") from None
+        raise RiskError(f"give one value in [0, 1] for every sample: {error}") from None
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
-        place = int(np.flatnonzero(wrong.ravel())[0])
-        raise RiskError(f"sample {place}: found {values.ravel()[place]}; undetected is a share between 0 and 1")
+        index = int(np.flatnonzero(wrong.ravel())[0])
+        raise RiskError(f"sample {index}: found {values.ravel()[index]}; undetected is a share between 0 and 1")
     sizes = 1 - values
     sizes[values == 0] = np.inf
     return np.asarray(sizes, dtype=np.float64)
 
 
-def _unseen(sizes: ArrayLike, /) -> Floats:
+def _undetected(sizes: ArrayLike, /) -> Floats:
     return 1 - np.asarray(sizes, dtype=np.float64)

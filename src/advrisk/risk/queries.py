@@ -1,12 +1,12 @@
-"""What a query meets: how often a model that answers at random errs at the points that attacks kept.
+"""Robust accuracy of a random model: how often single queries err at the points that attacks kept.
 
-Whether an attack succeeded against such a model is decided by most of the judge's draws. In use it answers each query
-by one draw: its robust accuracy is the share of *queries* that it answers correctly. At each sample the attacker
-takes the worst point within eps, the clean input being one of them; which one that is, and how often it errs, come from
-different draws (`indicators.draws`).
+The judge decides the success of an attack by the majority of its draws. In use, the model answers each query by one
+draw: its robust accuracy is the share of *queries* that it answers correctly. At each sample the attacker takes the
+worst point within eps, including the clean input. The choice of that point and its error rate come from different draws
+(`indicators.draws`).
 
-The walk back to the clean input says where most draws call a point a success, not how often a query errs there. So a
-size that no attack had for its eps is refused, unless an attack looked for the smallest change.
+The walk back to the clean input finds where most draws succeed, not how often a query errs there. So a size that no
+attack had as its eps is refused, unless an attack minimised the distance.
 """
 
 import math
@@ -21,13 +21,13 @@ from advrisk.core.numbers import size_text
 from advrisk.risk.indicators.draws import worst
 
 Floats = NDArray[np.float64]
-TriedAttack = tuple[float | None, str | None]  # its eps and `keep`
+TriedAttack = tuple[float | None, str | None]  # eps and `keep`
 
 
 def was_tried(size: float, attacks: Iterable[TriedAttack]) -> bool:
-    """Whether an attack had this eps or none, or looked for the smallest change at least so far.
+    """Whether an attack had this eps or none, or minimised the distance up to at least this size.
 
-    An attack that may go as far as its eps does so, and says little of sizes in between.
+    An attack at a fixed eps uses all of it, and gives little information about smaller sizes.
     """
     return size == 0 or any(
         eps is None or math.isclose(eps, size, rel_tol=1e-9) or (keep == "smallest" and eps >= size)
@@ -37,39 +37,38 @@ def was_tried(size: float, attacks: Iterable[TriedAttack]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class QueryPoints:
-    """The points that a random model was asked about, (points, samples): how far, and the shares of draws that err.
+    """Points at which a random model was queried, (points, samples), with their distances and error rates.
 
-    `hit` is what the criterion of success says, `wrong` what the label does, a refused query being no correct answer.
-    Each is a pair: over the first part of the draws, and over the rest. `distance` is infinite where there is no point.
-    `attacks` are the eps and `keep` of each attack.
+    `hit` and `wrong` are pairs of shares of draws, over the early and the late draws. `distance` is infinite where
+    there is no point.
     """
 
     model: str
     distance: Floats
-    hit: tuple[Floats, Floats]
-    wrong: tuple[Floats, Floats]
+    hit: tuple[Floats, Floats]  # draws that meet the criterion of success
+    wrong: tuple[Floats, Floats]  # draws without a correct answer, refusals included
     early_share: float
     attacks: tuple[TriedAttack, ...]
 
     def measured(self, eps: float) -> bool:
-        """Whether an attack was made at this size, or one that looked for the smallest change up to it."""
+        """Whether an attack measured this size (`was_tried`)."""
         return was_tried(eps, self.attacks)
 
     def broken(self, eps: float) -> Floats:
-        """The share of queries at each sample that an attacker within eps makes succeed."""
+        """Share of queries at each sample that succeed for an attacker within eps."""
         return self._worst(self.hit, eps)
 
     def correct(self, eps: float) -> Floats:
-        """The share of queries at each sample that are answered correctly under such an attacker."""
+        """Share of queries at each sample with a correct answer under an attacker within eps."""
         return np.asarray(1 - self._worst(self.wrong, eps))
 
     def _worst(self, parts: tuple[Floats, Floats], eps: float) -> Floats:
         if not self.measured(eps):
             raise RiskError(
-                f"{self.model} answers at random, and no attack had an eps of {size_text(eps)}: how often a query errs "
-                "there is not measured; add an attack with that eps"
+                f"{self.model} answers at random, and no attack had an eps of {size_text(eps)}, so robust accuracy is "
+                "not measured there; add an attack with that eps"
             )
         inside = self.distance <= eps
         early, late = (np.where(inside, part, -1.0) for part in parts)
-        found = np.where(inside.any(axis=0), worst(early, late, self.early_share), 0.0)
-        return np.asarray(np.clip(found, 0.0, 1.0))
+        error_rate = np.where(inside.any(axis=0), worst(early, late, self.early_share), 0.0)
+        return np.asarray(np.clip(error_rate, 0.0, 1.0))

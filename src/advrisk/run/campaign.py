@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -59,7 +60,8 @@ def run_study(
         doubts = (*ready.doubts, *refuse_changed_models(bench, plan, ledger))
         record_question(study, ledger, plan, bench)
         missing = unfinished_cells(plan, ledger, retry_errors=options.retry_errors)
-        progress = Progress(n_cells=len(missing), n_skipped=plan.n_cells - len(missing), doubts=doubts)
+        n_samples = sum(n for _, n in missing.by_kind)
+        progress = Progress(len(missing), plan.n_cells - len(missing), n_samples=n_samples, doubts=doubts)
         on_progress(progress)
         deadline = time.monotonic() + (float("inf") if options.max_s is None else options.max_s)
         with suppress(OutOfTimeError):  # then no cell begins either
@@ -69,7 +71,8 @@ def run_study(
             SegmentWriter(ledger, every_s=options.publish_every_s) as writer,
         ):
             work, most = expected_work(bench), options.max_passes
-            dispatcher = Dispatcher(executor, writer, deadline, on_progress, progress, work=work, max_passes=most)
+            limits: dict[str, Any] = {"work": work, "max_passes": most, "expected": missing.by_kind}
+            dispatcher = Dispatcher(executor, writer, deadline, on_progress, progress, **limits)
             run_cells(missing, dispatcher, bench, options, interim)
             certify(bench, plan, ledger, dispatcher, retry_errors=options.retry_errors)
         progress = take_measures(

@@ -20,7 +20,9 @@ from advrisk.ledger.inputs import (
 from advrisk.plan import Cell
 from advrisk.run.judge import Judgement, judge
 from advrisk.run.perturb import AttackedShard, Attempt, Crafted, Settled, judge_keys, perturb
+from advrisk.run.pulse import Pulse
 from advrisk.run.rows import CellResult, failed_result, judged_result, nothing_to_transfer
+from advrisk.run.scheduling import arm_passes
 from advrisk.run.workbench import Points, Workbench
 
 
@@ -61,11 +63,23 @@ def perturb_and_judge(cell: Cell, bench: Workbench) -> tuple[AttackedShard, Atte
             max_cell_s=None if cell.is_example else bench.study.max_cell_s,  # examples must not depend on a clock
             crafted=crafted,
             suspicion=bench.suspicion(cell.model, cell.arm),
+            pulse=_pulse(cell, bench),
         )
         # New draws for clean inputs, too: those that selected incorrect samples overstate their error.
         chance = Noise(judge_keys(bench.study.seed, cell), device=target.x0.device)
         verdict = judge(target, attempt, cell.arm, chance)
     return target, attempt, verdict
+
+
+def _pulse(cell: Cell, bench: Workbench) -> Pulse | None:
+    """What reports how far the cell is; None where nothing listens."""
+    if bench.on_share is None or cell.arm.kind != "attack":
+        return None
+    try:
+        most, _ = arm_passes(cell.model, cell.arm, bench)
+    except Exception:  # of a user's own attack: progress is not worth a cell
+        most = 0
+    return Pulse(cell.id, bench.on_share, most_passes=most)
 
 
 def _points_to_transfer(cell: Cell, bench: Workbench) -> Crafted | None:

@@ -1,7 +1,6 @@
 """The runs behind a certificate: search, freeze the list of attacks, then run it once on the calibration split."""
 
 from collections.abc import Collection, Set
-from dataclasses import replace
 from itertools import groupby
 
 from advrisk.assess.certificate.deciding import is_decided
@@ -38,7 +37,8 @@ def certify(bench: Workbench, plan: Plan, ledger: Ledger, dispatcher: Dispatcher
     refuse_lost(ledger.reopened())
     write_frozen(ledger.reopened(), settled(bench, wanted, frozen))
     missing = unfinished_cells(wanted, ledger, retry_errors=retry_errors)
-    dispatcher.report(dispatcher.progress.with_work(len(missing), wanted.n_cells - len(missing), "calibrating"))
+    n_skipped = wanted.n_cells - len(missing)
+    dispatcher.expect(missing.by_kind, n_cells=len(missing), n_skipped=n_skipped, phase="calibrating")
     _run_calibration(bench, missing, dispatcher, spec)
 
 
@@ -47,15 +47,12 @@ def _run_calibration(bench: Workbench, cells: Collection[Cell], dispatcher: Disp
     if spec.method != BETTING:
         dispatcher.dispatch(cells)
         return
-    left = len(cells)
     for _, of_shard in groupby(cells, key=lambda cell: cell.shard.id):
         dispatcher.publish()
         if is_decided(Ledger.open(bench.folder).named(), spec):
-            dispatcher.report(replace(dispatcher.progress, n_cells=dispatcher.progress.n_cells - left))
+            dispatcher.expect_no_more()
             return
-        now = list(of_shard)
-        dispatcher.dispatch(now)
-        left -= len(now)
+        dispatcher.dispatch(list(of_shard))
         if dispatcher.stopped:
             return
 

@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol, Self
 
 from advrisk.ledger import SegmentWriter
 from advrisk.plan import Cell
+from advrisk.run.forecast import Forecast
 from advrisk.run.progress import Progress
+from advrisk.run.pulse import OnShare, ignore_share
 from advrisk.run.rows import CellResult
 from advrisk.run.scheduling import longest_last_first
 
@@ -25,11 +28,14 @@ class Executor(Protocol):
     def n_workers(self) -> int:
         """How many cells it runs at a time."""
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: MayBegin = always, on_share: OnShare = ignore_share
+    ) -> Iterator[CellResult | None]:
         """Run cells and yield results as they come, in any order; None now and then when there is nothing new.
 
         Cells come after those they need, and must not begin before those are finished. None begins once `may_begin`
-        says no; those begun are finished. A cell that fails comes back as error rows.
+        says no; those begun are finished. A cell that fails comes back as error rows. `on_share` is called with how far
+        a running cell is, if the executor hears of it.
         """
 
     def __enter__(self) -> Self: ...
@@ -40,7 +46,8 @@ class Executor(Protocol):
 class Dispatcher:
     """Dispatches cells to an executor, appends their rows, and reports progress.
 
-    `work` says about how long a cell takes, so that several workers end almost together.
+    `work` says about how long a cell takes, so that several workers end almost together. `expected` are the cells that
+    `progress` counts, one of each kind with the number of their samples.
     """
 
     def __init__(
@@ -53,8 +60,11 @@ class Dispatcher:
         *,
         max_passes: int | None = None,
         work: Callable[[Cell], float] = lambda _: 1.0,
+        expected: Iterable[tuple[Cell, int]] = (),
     ) -> None:
-        self.progress = progress
+        self._forecast = Forecast(work)
+        self._forecast.expect(expected)
+        self.progress = replace(progress, n_samples=self._forecast.n_samples)
         self._work = work
         self._max_passes, self._was_stopped = max_passes, False
         self._executor, self._writer = executor, writer
@@ -77,29 +87,56 @@ class Dispatcher:
 
     def dispatch(self, cells: Iterable[Cell], on_result: Callable[[CellResult], None] = lambda _: None) -> None:
         """Have cells run that `progress` counts already, and append their rows."""
-        for result in self._executor.submit(self._in_order(cells), may_begin=lambda: not self.stopped):
+        handed_out = self._handed_out(self._in_order(cells))
+        for result in self._executor.submit(handed_out, may_begin=lambda: not self.stopped, on_share=self._on_share):
             if result is None:
                 self._writer.publish_if_due()
                 continue
             self._writer.add(result.tables)
             on_result(result)
-            elapsed_s, n_workers = time.monotonic() - self._began, self._executor.n_workers
-            self.report(self.progress.after(result, elapsed_s, n_workers))
+            what = self._forecast.end(result.cell, result.wall_s)
+            self.report(self.progress.after(result, what))
 
     def dispatch_more(
         self, cells: Collection[Cell], *, phase: str, on_result: Callable[[CellResult], None] = lambda _: None
     ) -> None:
         """Count further cells, then dispatch them."""
-        self.report(self.progress.with_work(len(cells), 0, phase))
+        self.expect(((cell, len(cell.shard.samples)) for cell in cells), n_cells=len(cells), phase=phase)
         self.dispatch(cells, on_result)
+
+    def expect(self, cells: Iterable[tuple[Cell, int]], *, n_cells: int, n_skipped: int = 0, phase: str) -> None:
+        """Count further cells: one of each kind with the number of their samples."""
+        self._forecast.expect(cells)
+        self.report(self.progress.with_work(n_cells, n_skipped, phase))
+
+    def expect_no_more(self) -> None:
+        """Count no cell that has not run."""
+        self._forecast.stop()
+        self.report(replace(self.progress, n_cells=self.progress.n_done))
 
     def publish(self) -> None:
         """Publish every finished cell now."""
         self._writer.publish()
 
     def report(self, progress: Progress) -> None:
-        self.progress = progress
-        self._on_progress(progress)
+        """Report progress, with samples and time as they stand now."""
+        self.progress = replace(
+            progress,
+            n_samples=self._forecast.n_samples,
+            n_partial=self._forecast.n_partial,
+            elapsed_s=time.monotonic() - self._began,
+            eta_s=self._forecast.seconds_left(self._executor.n_workers),
+        )
+        self._on_progress(self.progress)
+
+    def _on_share(self, cell: str, n_done: float) -> None:
+        self._forecast.share(cell, n_done)
+        self.report(replace(self.progress, latest=""))
+
+    def _handed_out(self, cells: Iterable[Cell]) -> Iterator[Cell]:
+        for cell in cells:
+            self._forecast.begin(cell)
+            yield cell
 
     def _in_order(self, cells: Iterable[Cell]) -> Iterable[Cell]:
         """The planned order for one worker; for several, one in which none waits long for the last cell."""

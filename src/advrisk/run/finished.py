@@ -1,7 +1,7 @@
 """The finished and the unfinished cells of a plan, which may have millions."""
 
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,11 +43,28 @@ class Unfinished:
         return cell.id in self.finished
 
     def __len__(self) -> int:
-        return self._n_cells
+        return self._counts[0]
+
+    @property
+    def by_kind(self) -> list[tuple[Cell, int]]:
+        """A cell of each model and arm, with the number of samples of all that are like it."""
+        return list(self._counts[1].values())
 
     @cached_property
-    def _n_cells(self) -> int:
-        return sum(1 for _ in self) if self.finished else self.plan.n_cells
+    def _counts(self) -> tuple[int, dict[tuple[str, str], tuple[Cell, int]]]:
+        """How many cells, and how many samples of each kind; of a plan that has not begun, without making each cell."""
+        plan = self.plan
+        if not self.finished:
+            first = replace(plan, shards=plan.shards[:1]).cells()
+            n = sum(len(shard.samples) for shard in plan.shards)
+            return plan.n_cells, {(cell.model, cell.arm.id): (cell, n * cell.arm.repeats) for cell in first}
+        n_cells, found = 0, dict[tuple[str, str], tuple[Cell, int]]()
+        for cell in self:
+            n_cells += 1
+            kind = cell.model, cell.arm.id
+            example, before = found.get(kind, (cell, 0))
+            found[kind] = example, before + len(cell.shard.samples)
+        return n_cells, found
 
     def __contains__(self, cell: object) -> bool:
         return any(cell == one for one in self)

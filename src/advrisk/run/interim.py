@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from advrisk.assess.interim import Seen, look_level, shard_order
+from advrisk.assess.interim import InterimResult, look_level, shard_order
 from advrisk.core.digest import digest
 from advrisk.ledger import Ledger, Storage
 from advrisk.ledger.stopping import Look, Stopping, asked_now, read_stopping, write_stopping
 from advrisk.plan import Cell, Plan, Shard
-from advrisk.risk.looks import look_places, look_share
+from advrisk.risk.interim import alpha_share, interim_schedule
 from advrisk.run.dispatch import Dispatcher
 from advrisk.run.finished import Unfinished, finished_cells
 from advrisk.run.scheduling import expected_work
@@ -26,7 +26,9 @@ _PASSES = """
     WHERE sample IN (SELECT sample FROM samples WHERE split = 'evaluate') GROUP BY ALL
 """
 
-InterimAnalysis = Callable[[StoppingTarget, Ledger, float], Seen]  # the last is the alpha that may be spent, as a share
+InterimAnalysis = Callable[
+    [StoppingTarget, Ledger, float], InterimResult
+]  # the last is the alpha that may be spent, as a share
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,14 @@ class Rounds:
         before = read_stopping(self.bench.folder)
         sizes = self._sizes
         order = shard_order(sizes, before.order if before else (), seed=self.bench.study.seed)
-        planned = len(look_places([sizes[name] for name in order]))
+        planned = len(interim_schedule([sizes[name] for name in order]))
         analyses = (*before.looks, *before.earlier) if before else ()
         fresh = Stopping({}, order, sum(sizes.values()), planned, analyses)
         return fresh.asking(questions_of(self.bench.folder, self.plan))
 
     def _ends_of_rounds(self, order: Sequence[Shard]) -> list[int]:
         """After how many shards to analyse, from the last round that is finished already."""
-        ends = look_places([len(shard.samples) for shard in order])
+        ends = interim_schedule([len(shard.samples) for shard in order])
         n_whole = self._n_whole(order)
         first = max((end for end in ends if end <= n_whole), default=0)
         return [end for end in ends if end >= first]
@@ -204,7 +206,7 @@ class Rounds:
             return  # nothing is left out
         n = sum(len(shard.samples) for shard in shards)
         write_stopping(self.bench.folder, replace(state, n_shards=len(shards), n_samples_run=n))
-        dispatcher.report(replace(dispatcher.progress, n_cells=dispatcher.progress.n_done))
+        dispatcher.expect_no_more()
 
 
 def analyse_targets(
@@ -236,10 +238,10 @@ def _alpha_share(state: Stopping, target: StoppingTarget, n_shards: int, sizes: 
     """Alpha spending: every analysis planned for these samples gets the same share, taken or not."""
     if not target.decides:
         return 1.0
-    ends = {*look_places([sizes[name] for name in state.order]), n_shards}
+    ends = {*interim_schedule([sizes[name] for name in state.order]), n_shards}
     taken = {end: state.look(target.text, end) for end in ends}
     planned = [end for end, one in taken.items() if one is None or one.plan == state.plan]
-    return look_share(*state.spent(target.text), len(planned))
+    return alpha_share(*state.spent(target.text), len(planned))
 
 
 def questions_of(folder: Path, plan: Plan) -> dict[str, str]:

@@ -17,7 +17,7 @@ __all__ = ["JUDGE_DRAWS", "Judgement", "judge"]
 
 
 @dataclass(frozen=True)
-class Draws:
+class JudgeDraws:
     """The answers of a random model to each kept point, draw by draw; points without a query have none."""
 
     queried: Tensor  # (rows,)
@@ -39,7 +39,7 @@ class Judgement:
     success_rate: Tensor  # share of the judge's draws in which the point succeeds
     n_judge: Tensor
     n_unconfirmed: int  # claims that the judge did not confirm, and successes that were not claimed
-    draws: Draws | None = None  # of a model that answers at random
+    draws: JudgeDraws | None = None  # of a model that answers at random
 
 
 def judge(target: AttackedShard, attempt: Attempt, arm: Arm, chance: Noise | None = None) -> Judgement:
@@ -98,7 +98,7 @@ class _Answers:
     rate: Tensor  # share of draws in which the point succeeds
     rejection_rate: Tensor
     n_judge: Tensor
-    draws: Draws | None = None
+    draws: JudgeDraws | None = None
 
 
 def _ask(target: AttackedShard, attempt: Attempt, chance: Noise | None) -> _Answers:
@@ -121,7 +121,7 @@ def _ask(target: AttackedShard, attempt: Attempt, chance: Noise | None) -> _Answ
     return answers
 
 
-def _draws(replies: Redrawn, rows: Tensor, n: int) -> Draws:
+def _draws(replies: Redrawn, rows: Tensor, n: int) -> JudgeDraws:
     """The draws of some rows, spread over all of them."""
     index = rows.cpu()
     queried = torch.zeros(n, dtype=torch.bool)
@@ -129,10 +129,10 @@ def _draws(replies: Redrawn, rows: Tensor, n: int) -> Draws:
     classes = torch.full((n, replies.n), -1, dtype=torch.int64)
     classes[index] = replies.classes.cpu()
     if replies.scores is None:
-        return Draws(queried, classes, None)
+        return JudgeDraws(queried, classes, None)
     scores = torch.full((n, replies.n, replies.scores.shape[2]), torch.nan)
     scores[index] = replies.scores.transpose(0, 1).float().cpu()
-    return Draws(queried, classes, scores)
+    return JudgeDraws(queried, classes, scores)
 
 
 def _wrong_points(

@@ -11,7 +11,8 @@ from torch import nn
 
 from advrisk.core.containment import Containment
 from advrisk.core.digest import digest, digest_array
-from advrisk.core.errors import AdvriskError, DataError, ModelError
+from advrisk.core.errors import DataError, ModelError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.core.registry import Part
 from advrisk.engine import Model, Space
@@ -54,17 +55,19 @@ def load_material(
     data: Dataset | None = None,
     modules: Mapping[str, nn.Module] | None = None,
 ) -> Material:
-    """Load a study's data and models; the first mistake is refused with its location in the file.
+    """Load a study's data and models; every mistake is refused with its location in the file.
 
     `data` are the samples, if the process has already loaded them.
     """
     search_beside(study.where)
     data = data or load_data(study.data, registries, study.where)
     space = _space(data).to(device)
-    models = {
-        name: load_model(name, study, registries, data, device, containment, module=(modules or {}).get(name))
-        for name in study.models
-    }
+    models, mistakes = {}, Mistakes()
+    for name in study.models:
+        with mistakes.collect():
+            given = (modules or {}).get(name)
+            models[name] = load_model(name, study, registries, data, device, containment, module=given)
+    mistakes.refuse()
     defended = expand_defences(study, registries)
     for one in defended:
         with containment.around(f"{one.name} ({one.defence})"):
@@ -77,10 +80,8 @@ def load_material(
 
 
 def _defended(one: DefendedModel, inner: Model, study: StudySpec, registries: Registries) -> Model:
-    try:
+    with study.where.at(one.loc):
         return defended_model(one.name, inner, registries.defences.get(one.defence), one.params)
-    except AdvriskError as error:
-        raise study.where.error(one.loc, str(error)) from None
 
 
 def search_beside(where: Source) -> None:
@@ -92,13 +93,11 @@ def search_beside(where: Source) -> None:
 
 def load_data(spec: DataSpec | TrainingSource, registries: Registries, where: Source) -> Dataset:
     """The samples that a study or recipe names."""
-    try:
+    with where.at(("data",)):
         source = registries.data.get(spec.source)
         settings = source.bind(spec.params, folder=where.folder)
         with Containment().around(f"the data source {spec.source}", DataError):
             dataset: Dataset = source.function(**settings)
-    except AdvriskError as error:
-        raise where.error(("data",), str(error)) from None
     return dataset
 
 
@@ -125,11 +124,8 @@ def load_model(
     module: nn.Module | None = None,
 ) -> Model:
     """A model of a study, checked with fixed inputs; `module` is the Python object of a model without a file."""
-    try:
-        with containment.around(name):
-            return _load_model(name, study.models[name], study.where, registries, data, device, module)
-    except AdvriskError as error:
-        raise study.where.error(("models", name), str(error)) from None
+    with study.where.at(("models", name)), containment.around(name):
+        return _load_model(name, study.models[name], study.where, registries, data, device, module)
 
 
 def _load_model(

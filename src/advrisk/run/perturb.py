@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +21,7 @@ from advrisk.engine.objectives import NEUTRAL
 from advrisk.ledger import Outcome
 from advrisk.plan import Cell
 from advrisk.run.loading import Material
+from advrisk.run.pulse import Pulse
 from advrisk.run.redrawing import finite, redrawn
 from advrisk.study import Arm, Success, TargetSpec
 
@@ -151,12 +154,16 @@ def perturb(
     max_cell_s: float | None,
     crafted: Crafted | None = None,
     suspicion: Suspicion | None = None,
+    pulse: Pulse | None = None,
 ) -> Attempt:
-    """Run the cell's arm on its shard; `crafted` has the points of a transfer, `suspicion` the detector it knows."""
+    """Run the cell's arm on its shard; `crafted` has the points of a transfer, `suspicion` the detector it knows.
+
+    `pulse` reports the progress of the attack.
+    """
     keys = _cell_keys("noise", seed, cell)
     if cell.arm.kind == "attack":
         streams = keys, _cell_keys("chance", seed, cell)
-        return _attack(target, cell, registries, streams, max_cell_s, crafted, suspicion)
+        return _attack(target, cell, registries, streams, max_cell_s, crafted, suspicion, pulse)
     x = target.x0
     if cell.arm.kind == "corruption":
         corrupt: Callable[..., Tensor] = registries.corruptions.get(cell.arm.family).function
@@ -189,6 +196,7 @@ def _attack(
     max_cell_s: float | None,
     crafted: Crafted | None,
     suspicion: Suspicion | None,
+    pulse: Pulse | None,
 ) -> Attempt:
     """Attack the samples that the model classifies correctly; the others are settled."""
     part = registries.attacks.get(cell.arm.family)
@@ -204,9 +212,8 @@ def _attack(
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
     deadline = time.monotonic() + (max_cell_s or float("inf"))
-    probe = _probe(
-        target, rows, cell.arm, part.traits, streams, deadline=deadline, crafted=crafted, suspicion=suspicion
-    )
+    given: dict[str, Any] = {"crafted": crafted, "suspicion": suspicion, "pulse": pulse}
+    probe = _probe(target, rows, cell.arm, part.traits, streams, deadline=deadline, **given)
     unfinished = _too_dear(cell.arm, suspicion, draws=cell.arm.draws if target.model.random else 1)
     if len(rows) and unfinished is None:
         try:
@@ -240,6 +247,7 @@ def _probe(
     deadline: float,
     crafted: Crafted | None,
     suspicion: Suspicion | None,
+    pulse: Pulse | None,
 ) -> Probe:
     task = Task(
         x0=target.x0[rows],
@@ -255,6 +263,7 @@ def _probe(
         crafted=None if crafted is None else crafted.x[rows],
         suspicion=suspicion,
         draws=arm.draws,
+        pulse=None if pulse is None else partial(pulse, n_settled=len(target.x0) - len(rows)),
         sees_through=traits.resolved(arm.params, arm.norm, arm.eps).needs == "gradients",
     )
     noise, chance = (Noise([keys[row] for row in rows.tolist()], device=target.x0.device) for keys in streams)

@@ -7,10 +7,11 @@ import torch
 
 from advrisk.assess.survival.covariates import CLASS
 from advrisk.core.digest import digest
-from advrisk.core.errors import DataError, ModelError, RiskError
+from advrisk.core.errors import DataError, ModelError
 from advrisk.core.extent import Extent
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import one_or_many
-from advrisk.core.seeds import look_key
+from advrisk.core.seeds import calibration_key
 from advrisk.engine import Model
 from advrisk.engine.layers import hidden_layers, named_layers, refuse_without_dropout
 from advrisk.engine.norms import NORMS
@@ -60,7 +61,7 @@ def plan_study(outline: Plan, ledger: Ledger, bench: Workbench) -> Plan:
     )
     wanted = {split: [name for name in chosen if chosen[name] == split] for split in used}
     if "calibrate" in wanted:  # interim analyses follow an order that does not depend on the data's own
-        wanted["calibrate"].sort(key=lambda name: look_key(hashes[name], name))
+        wanted["calibrate"].sort(key=lambda name: calibration_key(hashes[name], name))
     shards = {split: cut_shards(names, hashes, recorded, size=study.shard) for split, names in wanted.items()}
     return make_plan(
         outline,
@@ -90,24 +91,34 @@ def refuse_impossible(
     targets: Sequence[StoppingTarget] = (),
 ) -> None:
     """Refuse questions that the study's arms and samples cannot answer, before anything is written."""
-    study = bench.study
-    refuse_sizes(study, bench.registries, extent_of(bench))
-    arms = {arm.id: arm for _, arm in outline.assessed}
-    refuse_losses(study, _cards(bench), list(arms.values()))
+    study, data = bench.study, bench.material.data
+    arms = list({arm.id: arm for _, arm in outline.assessed}.values())
     chosen = splits(study, bench)
-    refuse_overlaps(study, bench.material.data, chosen)
     evaluated = [bench.material.rows[name] for name, split in chosen.items() if split == "evaluate"]
-    refuse_scenarios(study, list(arms.values()), bench.material.data, evaluated, bench.registries)
     assessed = {model for model, _ in outline.assessed}
     tags = {model: own for model, own in bench.material.tags.items() if model in assessed}
-    refuse_survival(study, list(arms.values()), tags, _strata(bench, evaluated))
     refuses = any(bench.material.models[model].rejects for model in assessed)
-    refuse_gate(study, sorted(assessed), arms.values(), detectors, refuses=refuses, targets=targets)
+    mistakes = Mistakes()
+    checks: list[Callable[[], None]] = [
+        lambda: refuse_sizes(study, bench.registries, extent_of(bench)),
+        lambda: refuse_losses(study, _cards(bench), arms),
+        lambda: refuse_overlaps(study, data, chosen),
+        lambda: refuse_scenarios(study, arms, data, evaluated, bench.registries),
+        lambda: refuse_survival(study, arms, tags, _strata(bench, evaluated)),
+        lambda: refuse_gate(study, sorted(assessed), arms, detectors, refuses=refuses, targets=targets),
+        lambda: _refuse_evasion(study),
+    ]
+    for check in checks:
+        with mistakes.collect():
+            check()
+    mistakes.refuse()
+
+
+def _refuse_evasion(study: StudySpec) -> None:
+    """A file that holds no evasion curve of the norm of damage."""
     if (name := study.assess.damage.evasion_file) is not None:
-        try:
+        with study.where.at(EVASION):
             absolute_curve(read_evasion(study.where.resolve(name), norm=study.assess.damage.norm))
-        except RiskError as error:
-            raise study.where.error(EVASION, str(error)) from None
 
 
 def _strata(bench: Workbench, rows: Sequence[int]) -> dict[str, set[str]]:

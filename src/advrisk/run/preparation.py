@@ -3,23 +3,27 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from torch import nn
 
 from advrisk.assess.protocol import check_assessments
 from advrisk.core.errors import RunError
+from advrisk.core.extras import needs_extra
 from advrisk.parts import REGISTRIES
 from advrisk.plan import ConfiguredDetector, Plan, names_of
 from advrisk.run.checks.accuracy import doubts_about
+from advrisk.run.checks.written import refuse_miswritten
 from advrisk.run.detectors.ready import Scores, python_detectors, ready_detector, refuse_undetected, refuse_unnamed
 from advrisk.run.executors.choice import local_device, refuse_executor, refuse_local_only
-from advrisk.run.executors.trial import Trial
+from advrisk.run.executors.trial import TrialProcess
 from advrisk.run.loading import load_data, search_beside
 from advrisk.run.options import Options
 from advrisk.run.planning import configured_detectors, outline_study, refuse_impossible
 from advrisk.run.workbench import Workbench
 from advrisk.study import StudySpec
+from advrisk.study.own_code import may_register_parts
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Prepared:
     detectors: list[ConfiguredDetector]
     outline: Plan  # which arm meets which model
     doubts: tuple[str, ...]  # about the study, which do not stop it
-    trial: Trial  # which the run ends
+    trial: TrialProcess  # which the run ends
     n_remote: int  # workers that a Ray cluster would have; 0 where none is asked for
 
 
@@ -42,9 +46,13 @@ def prepare(
     detectors: Mapping[str, Scores] | None,
 ) -> Prepared:
     """Load a study's data, models and detectors, and outline its plan."""
-    check_assessments(study)
+    if detectors or may_register_parts([spec.params for spec in study.models.values()], study.where.folder):
+        check_assessments(study)  # other names may be theirs: the outline refuses them once they are loaded
+    else:
+        refuse_miswritten(study, REGISTRIES)
+    _refuse_without_botorch(study)
     n_remote = refuse_executor(study, options)
-    trial = Trial(study, REGISTRIES)
+    trial = TrialProcess(study, REGISTRIES)
     try:
         bench = load_bench(study, folder, options, modules, trial)
         configured = add_detectors(bench, detectors or {})
@@ -57,12 +65,19 @@ def prepare(
         raise
 
 
+def _refuse_without_botorch(study: StudySpec) -> None:
+    """Refuse a search by GP-UCB where its package is not installed: no setting has been tried yet."""
+    surrogates = [n for n, entry in enumerate(study.search) if entry.method == "gp-ucb"]
+    if surrogates and find_spec("botorch") is None:
+        raise study.where.error(("search", surrogates[0]), needs_extra("a search by gp-ucb", "botorch"))
+
+
 def load_bench(
     study: StudySpec,
     folder: Path,
     options: Options,
     modules: Mapping[str, nn.Module] | None = None,
-    trial: Trial | None = None,
+    trial: TrialProcess | None = None,
 ) -> Workbench:
     """Load the data and models of a study onto a workbench of this process, the models on trial first."""
     device = local_device(study, options)

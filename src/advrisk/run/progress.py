@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 from advrisk.run.rows import CellResult
 
-_LEAST_CELLS, _LEAST_SHARE = 4, 0.05  # done, before the time to go is estimated
-
 
 @dataclass(frozen=True)
 class Progress:
     """The progress of a run. `n_cells` counts the cells of this run, `n_skipped` those finished before.
+
+    The samples of these cells are `n_samples`: `n_rows` are done and recorded, `n_partial` are done in cells that still
+    run. `eta_s` estimates the seconds that the remaining cells take; None before a comparable cell has run.
 
     Detectors learn first: `learning` names the detector and the model, `learned` is the share done. Once the cells are
     done, `n_to_measure` measures follow, and then `n_to_score` inputs for detectors; both are 0 until then.
@@ -20,12 +21,14 @@ class Progress:
     n_cells: int
     n_skipped: int
     n_done: int = 0
+    n_samples: int = 0
     n_rows: int = 0
+    n_partial: float = 0.0
     n_errors: int = 0
     n_passes: int = 0
     elapsed_s: float = 0.0
-    cells_s: float = 0.0  # of finished cells, in all workers together, without starting the workers
-    n_workers: int = 1
+    eta_s: float | None = None
+    latest: str = ""  # the cell that finished last, and its cost
     n_to_measure: int = 0
     n_measured: int = 0
     n_unmeasured: int = 0
@@ -43,13 +46,6 @@ class Progress:
         beside = self.n_scored == self.n_to_score and self.n_measured == self.n_to_measure
         return self.n_done == self.n_cells and beside and not self.rounds_left
 
-    @property
-    def eta_s(self) -> float | None:
-        """Estimated seconds to go, from the finished cells; None while too few are finished."""
-        if self.n_done < max(_LEAST_CELLS, _LEAST_SHARE * self.n_cells):
-            return None
-        return (self.n_cells - self.n_done) * self.cells_s / self.n_done / self.n_workers
-
     def with_work(self, n_cells: int, n_skipped: int, phase: str) -> "Progress":
         """The progress with further cells to run, and further finished ones."""
         return replace(self, n_cells=self.n_cells + n_cells, n_skipped=self.n_skipped + n_skipped, phase=phase)
@@ -61,14 +57,14 @@ class Progress:
         n_unmeasured, first = self.n_unmeasured + bool(trouble), self.trouble or trouble
         return replace(self, n_measured=self.n_measured + 1, n_unmeasured=n_unmeasured, trouble=first)
 
-    def after(self, result: CellResult, elapsed_s: float, n_workers: int = 1) -> "Progress":
+    def after(self, result: CellResult, what: str = "") -> "Progress":
+        """Another cell is done; `what` names it."""
+        took = f"{result.n_rows} samples, {result.wall_s:.2f} s, {result.n_passes:,} passes"
         return replace(
             self,
+            latest=f"{what}, {took}" if what else took,
             n_done=self.n_done + 1,
             n_rows=self.n_rows + result.n_rows,
             n_errors=self.n_errors + result.n_errors,
             n_passes=self.n_passes + result.n_passes,
-            elapsed_s=elapsed_s,
-            cells_s=self.cells_s + result.wall_s,
-            n_workers=n_workers,
         )

@@ -10,6 +10,7 @@ import yaml
 from advrisk.core.digest import digest
 from advrisk.core.errors import RunError
 from advrisk.core.files import regular, whole_file
+from advrisk.core.labels import Labels
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.inputs import calibrate_inputs, write_bounds, write_inputs
 from advrisk.ledger.known_detectors import write_study_detectors
@@ -208,7 +209,7 @@ def _keep_data(study: StudySpec, bench: Workbench) -> None:
     data = bench.material.data
     marks = None if data.split is None else [str(mark) for mark in data.split]
     left = samples_left(data.ids, marks, splits(study, bench))
-    _write(bench.folder / DATA_FILE, data_text(left, extent_of(bench)))
+    _write(bench.folder / DATA_FILE, data_text(left, extent_of(bench), Labels(data.class_names, data.feature_names)))
 
 
 def _keep_evasion(study: StudySpec, folder: Path) -> None:

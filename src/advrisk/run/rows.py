@@ -14,7 +14,7 @@ from advrisk.core.traits import Accounting
 from advrisk.core.version import VERSION
 from advrisk.ledger import Outcome, constant, table_from
 from advrisk.plan import Cell
-from advrisk.run.judge import Draws, Judgement
+from advrisk.run.judge import JudgeDraws, Judgement
 from advrisk.run.perturb import AttackedShard, Attempt
 
 MAX_CLASSES = 100  # past these, only the largest logits are stored
@@ -181,7 +181,7 @@ def _above(share: float | None) -> bool:
     return share is not None and share > DOUBTFUL
 
 
-def _drawn_classes(draws: Draws | None, answered: Any) -> Any:
+def _drawn_classes(draws: JudgeDraws | None, answered: Any) -> Any:
     """The class of each draw; null for a model that does not draw, and for points that the judge did not query."""
     if draws is None:
         return None
@@ -189,7 +189,7 @@ def _drawn_classes(draws: Draws | None, answered: Any) -> Any:
     return [row if has else None for row, has in zip(draws.classes.tolist(), queried.tolist(), strict=True)]
 
 
-def _outputs(cell: Cell, answer: Tensor, answered: Any, draws: Draws | None) -> pa.Table:
+def _outputs(cell: Cell, answer: Tensor, answered: Any, draws: JudgeDraws | None) -> pa.Table:
     kept = answer.float().cpu()[torch.from_numpy(answered)]
     scores = None if draws is None or draws.scores is None else draws.scores[torch.from_numpy(answered)]
     classes = None

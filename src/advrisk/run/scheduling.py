@@ -69,7 +69,7 @@ def _sample_passes(cell: Cell, bench: Workbench) -> float | None:
 
 def most_passes(cell: Cell, bench: Workbench) -> tuple[int, int]:
     """Upper bounds of the forward and backward passes of each sample of a cell, with those of the judge."""
-    forward, backward = _arm_passes(cell.model, cell.arm, bench)
+    forward, backward = arm_passes(cell.model, cell.arm, bench)
     return forward + _judge_passes(cell, bench), backward + (TURNS if _turns(cell.arm, bench) else 0)
 
 
@@ -111,7 +111,8 @@ def _watch(model: str, arm: Arm, bench: Workbench) -> Watch | None:
     return Watch(suspicion.passes, follows_model and suspicion.differentiable, follows_model)
 
 
-def _arm_passes(model: str, arm: Arm, bench: Workbench) -> tuple[int, int]:
+def arm_passes(model: str, arm: Arm, bench: Workbench) -> tuple[int, int]:
+    """Forward and backward passes of an arm for each sample at most; 0 where they are not known."""
     passes = bench.registries.attacks.get(arm.family).traits.passes if arm.kind == "attack" else None
     if passes is None:
         return 0, 0

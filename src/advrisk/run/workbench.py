@@ -21,6 +21,7 @@ from advrisk.plan import Cell
 from advrisk.run.detectors.ready import known_suspicion
 from advrisk.run.loading import Material, load_material
 from advrisk.run.perturb import AttackedShard, load_target
+from advrisk.run.pulse import OnShare
 from advrisk.study import Arm, StudySpec
 
 _TARGETS_REMEMBERED = 16
@@ -41,6 +42,7 @@ class Workbench:
     containment: Containment = field(default_factory=Containment)
     detectors: dict[str, Detector] = field(default_factory=dict)  # full name -> ready to score
     detector_names: dict[str, str] = field(default_factory=dict)  # full name -> its name in the study
+    on_share: OnShare | None = None  # receives the progress of the cell that runs here
     crafted: dict[str, Points] = field(default_factory=dict)  # cell -> points for transfers, the latest few
     _targets: dict[tuple[str, str], AttackedShard] = field(default_factory=dict)
     _suspicions: dict[tuple[str, str], Suspicion] = field(default_factory=dict)

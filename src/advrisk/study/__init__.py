@@ -11,7 +11,7 @@ from advrisk.study.assess import (
     IndicatorSpec,
     SurvivalSpec,
 )
-from advrisk.study.defence import DefenceSpec
+from advrisk.study.defence import TRAINED, DefenceSpec
 from advrisk.study.fields import as_written, plain_sizes, validated, written_sizes
 from advrisk.study.gate import Requirement, Term, parse_requirement
 from advrisk.study.ground import Ground, detector_names, expanded, study_ground
@@ -20,7 +20,7 @@ from advrisk.study.recipe import RecipeSpec, TrainedModel, TrainingSource, load_
 from advrisk.study.registered import CERTIFIED, assessment_of, assessments
 from advrisk.study.resources import ResourcesSpec
 from advrisk.study.search import THEORY, RangeSpec, SearchEntry
-from advrisk.study.source import Loc, Source, read_yaml
+from advrisk.study.source import OPTIONS, Loc, Source, read_yaml
 from advrisk.study.spec import (
     ArmEntry,
     DataSpec,
@@ -30,6 +30,7 @@ from advrisk.study.spec import (
     StudySpec,
     Success,
     TargetSpec,
+    called_so,
     load_study,
     study_from,
 )
@@ -39,7 +40,9 @@ __all__ = [
     "AVERAGE",
     "CERTIFIED",
     "CLEAN",
+    "OPTIONS",
     "THEORY",
+    "TRAINED",
     "AlarmSpec",
     "Arm",
     "ArmEntry",
@@ -76,6 +79,7 @@ __all__ = [
     "as_written",
     "assessment_of",
     "assessments",
+    "called_so",
     "detector_names",
     "expanded",
     "load_recipe",

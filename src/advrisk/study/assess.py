@@ -6,9 +6,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from advrisk.core.numbers import parse_number
 from advrisk.core.traits import Norm
-from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, Rate, Shown, Size, Sizes, Strict
+from advrisk.study.fields import NUMBER_SCHEMA, Names, Number, OptionText, Rate, Size, Sizes, Strict
 
-ArmNames = Annotated[Names | None, Field(description="Count this arm only; * is allowed."), Shown("--arm", "ARM")]
+ArmNames = Annotated[Names | None, Field(description="Count this arm only; * is allowed."), OptionText("--arm", "ARM")]
 AVERAGE = "average"  # the evasion curve made from the compared models
 
 
@@ -172,15 +172,15 @@ class SurvivalSpec(Strict):
     ] = "forward"
     # An empty list: no covariates.
     covariates: Annotated[
-        list[str] | None, Field(description="A covariate of durations: eps, model, a tag, …"), Shown("--covariate")
+        list[str] | None, Field(description="A covariate of durations: eps, model, a tag, …"), OptionText("--covariate")
     ] = None
-    shape_covariates: Annotated[list[str], Shown("--shape-covariate")] = Field(
+    shape_covariates: Annotated[list[str], OptionText("--shape-covariate")] = Field(
         default_factory=list, description="A covariate of the shape of the law."
     )
-    reference: Annotated[dict[str, Level], Shown(metavar="COVARIATE=LEVEL")] = Field(
+    reference: Annotated[dict[str, Level], OptionText(metavar="COVARIATE=LEVEL")] = Field(
         default_factory=dict, description="The level to compare others with, as in model=plain."
     )
-    units: Annotated[dict[str, Unit], Shown("--unit", "COVARIATE=SIZE")] = Field(
+    units: Annotated[dict[str, Unit], OptionText("--unit", "COVARIATE=SIZE")] = Field(
         default_factory=dict, description="The unit of an effect, as in eps=1/255."
     )
     tolerance: Annotated[Number, Field(gt=0, lt=1, description="The largest error of a law to report it.")] = 0.02
@@ -208,7 +208,7 @@ class SearchesSpec(Strict):
     """The models whose searches are shown; by default all."""
 
     models: Annotated[
-        Names | None, Field(description="Show searches against this model only."), Shown("--model", "MODEL")
+        Names | None, Field(description="Show searches against this model only."), OptionText("--model", "MODEL")
     ] = None
 
 

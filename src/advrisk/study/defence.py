@@ -6,6 +6,12 @@ from pydantic import Field, model_validator
 
 from advrisk.study.fields import Names, Open
 
+# Defences of the literature that are options of training here.
+TRAINED = {
+    "gauss-in": "gauss-in is a training option: train a model by `advrisk train` with `{method: gaussian-noise, "
+    "sigma: 0.1, share: 0.5}` and list it under `models`",
+}
+
 
 class DefenceSpec(Open):
     """A defence around models of the study: `of` names them, other keys are the defence's own parameters.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from advrisk.core.errors import StudyError
+from advrisk.core.mistakes import joined
 from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import parse_number, parse_rate, parse_share
 from advrisk.core.traits import Keep, Norm
@@ -69,7 +69,7 @@ Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_l
 
 
 @dataclass(frozen=True)
-class Shown:
+class OptionText:
     """In `Annotated`: the option and metavar of a field on the command line, where its name and type do not fit."""
 
     option: str = ""
@@ -134,10 +134,9 @@ def validated(model: type[Checked], data: Mapping[str, Any], source: Source, *, 
     try:
         return model.model_validate(dict(data))
     except ValidationError as error:
-        problems = [
+        raise joined(
             source.error((*within, *_loc(problem, data)), _message(problem, model)) for problem in error.errors()
-        ]
-        raise StudyError("\n".join(map(str, problems[:10]))) from None
+        ) from None
 
 
 def _loc(problem: Mapping[str, Any], data: Mapping[str, Any]) -> Loc:

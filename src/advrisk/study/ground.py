@@ -111,10 +111,15 @@ def _check(requirement: Requirement, term: Term, ground: Ground) -> None:
         raise StudyError(f"`{requirement}`: {complaint}")
 
 
-def _of_model(_: Requirement, term: Term, ground: Ground) -> str:
-    if term.subject is None or term.subject in ground.models:
+def unknown_model(term: Term, models: Sequence[str]) -> str:
+    """The complaint about a model that does not exist; empty where it does, or none is named."""
+    if term.subject is None or term.subject in models:
         return ""
-    return f"unknown model {term.subject!r}; {did_you_mean(term.subject, ground.models)}"
+    return f"unknown model {term.subject!r}; {did_you_mean(term.subject, models)}"
+
+
+def _of_model(_: Requirement, term: Term, ground: Ground) -> str:
+    return unknown_model(term, ground.models)
 
 
 def _of_damage(requirement: Requirement, term: Term, ground: Ground) -> str:

@@ -13,16 +13,16 @@ from advrisk.study.assess import (
     IndicatorSpec,
     SurvivalSpec,
 )
-from advrisk.study.fields import Names, Shown
+from advrisk.study.fields import Names, OptionText
 
-ModelNames = Annotated[Names | None, Field(description="Count this model only."), Shown("--model", "MODEL")]
+ModelNames = Annotated[Names | None, Field(description="Count this model only."), OptionText("--model", "MODEL")]
 
 
 class DetectionOptions(DetectionSpec):
     """`threshold` is a score, or `{"false_alarms": 0.05}`."""
 
     detectors: Annotated[
-        Names | None, Field(description="Show this detector only."), Shown("--detector", "DETECTOR")
+        Names | None, Field(description="Show this detector only."), OptionText("--detector", "DETECTOR")
     ] = None
     models: ModelNames = None
     threshold: float | dict[str, float] | None = None
@@ -31,7 +31,9 @@ class DetectionOptions(DetectionSpec):
 class IndicatorOptions(IndicatorSpec):
     """Other scenarios, losses and weights than those of the study."""
 
-    scenario: Annotated[Names | None, Field(description="Show this scenario only."), Shown(metavar="SCENARIO")] = None
+    scenario: Annotated[Names | None, Field(description="Show this scenario only."), OptionText(metavar="SCENARIO")] = (
+        None
+    )
     scenarios: Any = None  # trees by name, `Scenario`s, or a file
     losses: Any = None  # names, mappings as in a study, or functions of the outputs
     what_if: dict[str, Any] | None = None

@@ -36,7 +36,8 @@ class AssessmentTraits:
 
     `quantities` names every number of its answers, for requirements such as `leak.MODEL <= 5 %` with the quantity
     `leak`. The answer has an estimate for each model under `leak.MODEL`, or under `leak` for a quantity of the whole
-    run. `help` is a line of 80 columns, by default the first of the class's docstring.
+    run. `help` is a line of 80 columns, by default the first of the class's docstring. The report folds the answer
+    under `question`, by default the title.
     """
 
     title: str
@@ -47,6 +48,7 @@ class AssessmentTraits:
     follows: tuple[str, ...] = ()  # options of a part of a run (`run.part(norm=…)`) that apply to it
     help: str = ""  # of `advrisk show NAME`
     brief: str = ""  # its content in a few words; by default the title
+    question: str = ""  # that it answers
 
     @property
     def required(self) -> dict[str, Quantity]:
@@ -63,7 +65,7 @@ class AssessmentTraits:
 _NO_QUESTION = frozenset(
     (
         *("arms", "certificates", "compare", "detectors", "figures", "flags", "health"),
-        *("main", "models", "numbers", "provenance", "summary"),
+        *("main", "models", "numbers", "provenance", "reasons", "summary", "glossary"),
     )
 )
 # Options that every assessment has.

@@ -7,6 +7,7 @@ The classes of assessments register themselves in `assess`; packages add theirs 
 from collections.abc import Mapping
 from typing import Any
 
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean
 from advrisk.study.assess import (
     AttacksSpec,
@@ -118,7 +119,13 @@ _OF_CALIBRATION = {
 
 BUILT_IN: Mapping[str, AssessmentTraits] = {
     "gate": AssessmentTraits(
-        "Gate", GateSpec, _OF_RUN, options=GateOptions, follows=("evasion", "cost"), brief="each requirement"
+        "Gate",
+        GateSpec,
+        _OF_RUN,
+        options=GateOptions,
+        follows=("evasion", "cost"),
+        brief="each requirement",
+        question="Is every requirement met?",
     ),
     "damage": AssessmentTraits(
         "Damage",
@@ -126,12 +133,14 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         _OF_DAMAGE,
         help="Compare models by damage: successful, undetected attacks.",
         brief="also with a detector, or a cost",
+        question="How much damage do attacks do?",
     ),
     "convergence": AssessmentTraits(
         "Are there enough samples",
         ConvergenceSpec,
         help="Show how damage settles as samples are added.",
         brief="how the numbers settle",
+        question="Are there enough samples?",
     ),
     "detection": AssessmentTraits(
         "Detectors",
@@ -141,6 +150,7 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         follows=("arms",),
         help="Evaluate detectors against all attacks at once.",
         brief="detectors against all attacks",
+        question="Do the detectors hold?",
     ),
     "indicators": AssessmentTraits(
         "Risk in your deployment",
@@ -150,6 +160,7 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         follows=("arms",),
         help="Show the risk in each scenario, and what drives it.",
         brief="risk in each scenario",
+        question="How large is the risk in your deployment?",
     ),
     "failures": AssessmentTraits(
         "Failure modes",
@@ -157,6 +168,7 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         options=FailuresOptions,
         help="List the inputs that fail where a scenario hurts most.",
         brief="the inputs that fail",
+        question="Which inputs fail?",
     ),
     "survival": AssessmentTraits(
         "How long it survives",
@@ -166,12 +178,14 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         follows=("norm", "arms"),
         help="Show how long models survive, and what breaking them costs.",
         brief="how long each model survives",
+        question="How long does each model survive?",
     ),
     "search": AssessmentTraits(
         "Searches for the worst settings",
         SearchesSpec,
         help="List the settings that each search tried, the worst first.",
         brief="settings that searches tried",
+        question="What are the worst settings?",
     ),
     "certificate": AssessmentTraits(
         "Certificates",
@@ -180,12 +194,14 @@ BUILT_IN: Mapping[str, AssessmentTraits] = {
         options=CertificateOptions,
         help="Say what is certified: attacks break at most alpha of inputs.",
         brief="what is certified",
+        question="What is certified?",
     ),
     "attacks": AssessmentTraits(
         "Which attacks earn their passes",
         AttacksSpec,
         follows=("norm", "arms"),
         help="Rank attacks by how close they come, and name those to drop.",
+        question="Which attacks earn their passes?",
     ),
 }
 assessments = Assessments("assessments", BUILT_IN)
@@ -199,6 +215,11 @@ def traits_of(name: str) -> AssessmentTraits:
 def title_of(name: str) -> str:
     """The title of an assessment; its name if its package is not installed."""
     return traits_of(name).title if name in assessments else name
+
+
+def question_of(name: str) -> str:
+    """The question that an assessment answers; its title where it states none."""
+    return (traits_of(name).question if name in assessments else "") or title_of(name)
 
 
 def built_in_quantities() -> dict[str, Quantity]:
@@ -218,8 +239,10 @@ def quantity_named(name: str) -> Quantity | None:
 
 
 def assessment_of(quantity: str) -> str | None:
-    """The package's assessment with this quantity."""
-    return next((part.name for part in assessments.from_packages() if quantity in part.traits.required), None)
+    """The assessment with this quantity; packages are loaded only for one that is not built in."""
+    own = (name for name, traits in assessments.built_in.items() if quantity in traits.required)
+    others = (part.name for part in assessments.from_packages() if quantity in part.traits.required)
+    return next(own, None) or next(others, None)
 
 
 def check_questions(questions: Any, source: Source, *, installed: bool = True) -> None:
@@ -227,14 +250,21 @@ def check_questions(questions: Any, source: Source, *, installed: bool = True) -
 
     With `installed=False`, assessments of packages that are not installed pass: a run can be read anywhere.
     """
+    mistakes = Mistakes()
     for name, options in questions.items() if isinstance(questions, Mapping) else ():
-        if name in assessments.built_in:
-            continue  # fields of `AssessSpec`
-        if name not in assessments:
-            if not installed:
-                continue
-            names = [*assessments.built_in, *(part.name for part in assessments.from_packages())]
-            raise source.error(("assess", str(name)), f"unknown key; {did_you_mean(name, names)}")
-        if not isinstance(options, Mapping | None):
-            raise source.error(("assess", name), f"must be a mapping, found {options!r}")
-        validated(assessments.get(name).traits.spec, options or {}, source, within=("assess", name))
+        with mistakes.collect():
+            _check_question(name, options, source, installed=installed)
+    mistakes.refuse()
+
+
+def _check_question(name: Any, options: Any, source: Source, *, installed: bool) -> None:
+    if name in assessments.built_in:
+        return  # a field of `AssessSpec`
+    if name not in assessments:
+        if not installed:
+            return
+        names = [*assessments.built_in, *(part.name for part in assessments.from_packages())]
+        raise source.error(("assess", str(name)), f"unknown key; {did_you_mean(name, names)}")
+    if not isinstance(options, Mapping | None):
+        raise source.error(("assess", name), f"must be a mapping, found {options!r}")
+    validated(assessments.get(name).traits.spec, options or {}, source, within=("assess", name))

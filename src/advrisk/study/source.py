@@ -5,13 +5,14 @@ and limits on size, nesting and expanded aliases.
 """
 
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from advrisk.core.errors import StudyError
+from advrisk.core.errors import AdvriskError, StudyError
 from advrisk.core.files import regular
 
 Loc = tuple[str | int, ...]
@@ -31,10 +32,11 @@ _PLAIN_TAGS: dict[type[yaml.Node], set[str]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """The origin of parsed values: a file (or `<study>` for a dict), and a line for each field."""
+    """The origin of parsed values: a file (or `name`, for a dict), and a line for each field."""
 
     path: Path | None = None
     lines: dict[Loc, int] = field(default_factory=dict)
+    name: str = "<study>"
 
     @property
     def folder(self) -> Path:
@@ -51,14 +53,28 @@ class Source:
 
     def error_at(self, loc: Loc, message: str) -> StudyError:
         """A StudyError that names file and line; the message names the field."""
-        name = str(self.path) if self.path else "<study>"
+        name = str(self.path) if self.path else self.name
         line = self._line(loc)
-        return StudyError(f"{name}:{line}: {message}" if line else f"{name}: {message}")
+        places = [*([name] if name else []), *([str(line)] if line else [])]
+        error = StudyError(f"{':'.join(places)}: {message}" if places else message)
+        error.line = line
+        return error
+
+    @contextmanager
+    def at(self, loc: Loc) -> Iterator[None]:
+        """Give an error that is raised inside the file, line and field."""
+        try:
+            yield
+        except AdvriskError as error:
+            raise self.error(loc, str(error)) from None
 
     def _line(self, loc: Loc) -> int | None:
         while loc and loc not in self.lines:  # a missing field is blamed on its parent
             loc = loc[:-1]
         return self.lines.get(loc)
+
+
+OPTIONS = Source(name="")  # of a command or a call: a message names the option alone
 
 
 def field_name(loc: Loc) -> str:
@@ -138,8 +154,8 @@ def _refuse_odd(node: yaml.Node, loc: Loc, path: Path) -> None:
         raise StudyError(f"{position}: the tag {node.tag} is not allowed; write a plain value")
     if node.tag in _TYPED_TAGS:
         try:
-            yaml.constructor.SafeConstructor().construct_object(node)
-        except (AttributeError, LookupError, ValueError):  # 2024-13-45, 0b_, !!bool maybe
+            str(yaml.constructor.SafeConstructor().construct_object(node))  # a message could not print what this cannot
+        except (AttributeError, LookupError, ValueError):  # 2024-13-45, 0b_, !!bool maybe, 0xfff… of 5,000 digits
             kind = node.tag.rpartition(":")[2]
             problem = f"found {node.value[:40]!r}, which cannot be read as {kind}"
             raise StudyError(f"{position}: {problem}; quote it if text is meant") from None

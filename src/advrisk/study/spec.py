@@ -4,12 +4,14 @@ Only this module knows the structure of the file. `plan` checks names of parts a
 registries.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
+from advrisk.core.errors import StudyError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean, nearest
 from advrisk.core.traits import TRANSFER
 from advrisk.study.assess import AssessSpec
@@ -223,6 +225,11 @@ def _a_detector(value: object) -> object:
     return value
 
 
+def called_so(name: str) -> str:
+    """The remedy for a detector's own name in place of its kind."""
+    return f"(to give a detector this name, write, for example, {{detector: lid, name: {name}}})"
+
+
 class MeasureSpec(NamedSpec):
     """A number about each model at clean inputs.
 
@@ -325,17 +332,41 @@ class StudySpec(Strict):
         return self._where
 
 
-def load_study(path: str | Path, *, installed: bool = True) -> StudySpec:
-    """Read and check a study file; with `installed=False`, it may use assessments of missing packages."""
+NameCheck = Callable[[Mapping[str, Any], Source], Iterable[StudyError]]
+
+
+def no_check(data: Mapping[str, Any], source: Source) -> Iterable[StudyError]:
+    """Names of parts are checked where the parts are imported."""
+    del data, source
+    return ()
+
+
+def load_study(path: str | Path, *, installed: bool = True, names: NameCheck = no_check) -> StudySpec:
+    """Read and check a study file; with `installed=False`, it may use assessments of missing packages.
+
+    `names` yields the unknown names of parts and parameters, which are reported with all other mistakes.
+    """
     data, source = read_yaml(Path(path))
-    return study_from(data, source, installed=installed)
+    return study_from(data, source, installed=installed, names=names)
 
 
-def study_from(data: Mapping[str, Any], source: Source | None = None, *, installed: bool = True) -> StudySpec:
-    """A validated study from a mapping."""
+def study_from(
+    data: Mapping[str, Any], source: Source | None = None, *, installed: bool = True, names: NameCheck = no_check
+) -> StudySpec:
+    """A validated study from a mapping; a StudyError lists every mistake."""
     source = source or Source()
-    check_questions(data.get("assess"), source, installed=installed)
-    study = validated(StudySpec, in_each_precision(data, source), source)
+    mistakes = Mistakes()
+    with mistakes.collect():
+        check_questions(data.get("assess"), source, installed=installed)
+    whole = dict(data)
+    with mistakes.collect():
+        whole = in_each_precision(data, source)
+    mistakes.add(*names(whole, source))
+    study = None
+    with mistakes.collect():
+        study = validated(StudySpec, whole, source)
+    mistakes.refuse()
+    assert study is not None  # or there is a mistake
     study._where = source
     study._written = written_sizes(data)
     return study

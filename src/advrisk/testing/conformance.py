@@ -53,7 +53,7 @@ class ConformanceError(AssertionError):
 
 
 @dataclass(frozen=True)
-class Case:
+class ToyCase:
     """Samples that a toy model has right, what they may become, and how far they may go in each norm."""
 
     name: str
@@ -113,7 +113,7 @@ def checkable(parts: Iterable[Part[AttackTraits]]) -> list[Part[AttackTraits]]:
     return [part for part in parts if part.traits.accounting == "sample"]
 
 
-def cases(needs: Capability, *, images: bool = False) -> list[Case]:
+def cases(needs: Capability, *, images: bool = False) -> list[ToyCase]:
     """The toys an attack is run against, or the images among them: each gives what the attack needs, nothing more."""
     lessen: dict[Capability, Callable[[Model], Model]] = {
         "gradients": lambda model: model,
@@ -129,9 +129,9 @@ def cases(needs: Capability, *, images: bool = False) -> list[Case]:
     conv = lessen[needs](toys.conv_net())
     plain = lessen[needs](toy.model)
     found = [
-        Case("linear", plain, Space.box(*toy.bounds), x0, eps, minimal),
-        Case("table", plain, table, columns, {norm: 2 * size for norm, size in eps.items()}, {}),
-        Case("conv", conv, Space.box(0, 1), toys.images(N_SAMPLES), _CONV_EPS, {}),
+        ToyCase("linear", plain, Space.box(*toy.bounds), x0, eps, minimal),
+        ToyCase("table", plain, table, columns, {norm: 2 * size for norm, size in eps.items()}, {}),
+        ToyCase("conv", conv, Space.box(0, 1), toys.images(N_SAMPLES), _CONV_EPS, {}),
     ]
     return [case for case in found if case.x0.dim() == 4 or not images]
 
@@ -157,7 +157,7 @@ class _Trial:
 
     part: Part[AttackTraits]
     settings: Mapping[str, object]
-    case: Case
+    case: ToyCase
     norm: Norm | None
     suspicion: Suspicion | None = None
 

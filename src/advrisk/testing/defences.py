@@ -11,7 +11,7 @@ from advrisk.core.traits import DefenceTraits
 from advrisk.engine import Draw, Model, Noise, Reply
 from advrisk.engine.threads import one_thread
 from advrisk.parts.defences import defended_model
-from advrisk.testing.conformance import CUTS, N_SAMPLES, Case, ConformanceError, cases, global_generators_untouched
+from advrisk.testing.conformance import CUTS, N_SAMPLES, ConformanceError, ToyCase, cases, global_generators_untouched
 
 Promise = Callable[[bool, str], None]
 
@@ -31,7 +31,7 @@ def check_defence(part: Part[DefenceTraits], *, params: Mapping[str, object] | N
                     _check_slope(model, case, promise)
 
 
-def _promises(part: Part[DefenceTraits], case: Case) -> Promise:
+def _promises(part: Part[DefenceTraits], case: ToyCase) -> Promise:
     def promise(kept: bool, what: str) -> None:
         if not kept:
             raise ConformanceError(f"{part.name} ({case.name}) is {what}")
@@ -46,7 +46,7 @@ def asked(model: Model, x: Tensor, rows: Sequence[int], seed: int = 0) -> Reply:
         return model.drawn(Draw(Noise(keys), torch.arange(len(keys)))).reply(x)
 
 
-def _check_answers(model: Model, case: Case, part: Part[DefenceTraits], promise: Promise) -> None:
+def _check_answers(model: Model, case: ToyCase, part: Part[DefenceTraits], promise: Promise) -> None:
     every = range(N_SAMPLES)
     given = case.x0.clone()
     with torch.no_grad():  # past `Model.reply`, which hands over a copy
@@ -62,7 +62,7 @@ def _check_answers(model: Model, case: Case, part: Part[DefenceTraits], promise:
     promise(model.digest != case.model.digest, "to be another model")
 
 
-def _check_rows_stand_alone(model: Model, case: Case, promise: Promise) -> None:
+def _check_rows_stand_alone(model: Model, case: ToyCase, promise: Promise) -> None:
     whole = asked(model, case.x0, range(N_SAMPLES))
     for cut in CUTS:
         for rows in cut:
@@ -73,7 +73,7 @@ def _check_rows_stand_alone(model: Model, case: Case, promise: Promise) -> None:
             promise(alike, f"to answer {list(rows)} alike whatever their batch mates")
 
 
-def _check_slope(model: Model, case: Case, promise: Promise) -> None:
+def _check_slope(model: Model, case: ToyCase, promise: Promise) -> None:
     x = case.x0.clone().requires_grad_(True)
     keys = [key("sample", 0, row) for row in range(N_SAMPLES)]
     answer = model.drawn(Draw(Noise(keys), torch.arange(N_SAMPLES))).ask(x)

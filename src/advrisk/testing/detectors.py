@@ -13,7 +13,7 @@ from advrisk.engine import predicted
 from advrisk.engine.threads import one_thread
 from advrisk.parts.detectors import Examples, State
 from advrisk.testing import toys
-from advrisk.testing.conformance import CUTS, N_SAMPLES, Case, ConformanceError, cases, global_generators_untouched
+from advrisk.testing.conformance import CUTS, N_SAMPLES, ConformanceError, ToyCase, cases, global_generators_untouched
 
 N_EXAMPLES = 120
 _PUSH = 0.4  # how far examples of attacks lie from where they began
@@ -35,15 +35,15 @@ def check_detector(part: Part[DetectorTraits], *, params: Mapping[str, object] |
                 _check_slope(score, case, promise)
 
 
-def _cases(traits: DetectorTraits) -> list[Case]:
+def _cases(traits: DetectorTraits) -> list[ToyCase]:
     """The toys, or those that have what the detector looks at."""
     if traits.inside:
         (conv,) = cases(traits.needs, images=True)
-        return [Case("conv", toys.conv_net(dropout=0.3), conv.space, conv.x0, conv.eps, {})]
+        return [ToyCase("conv", toys.conv_net(dropout=0.3), conv.space, conv.x0, conv.eps, {})]
     return cases(traits.needs, images=traits.images)
 
 
-def _promises(part: Part[DetectorTraits], case: Case) -> Callable[[bool, str], None]:
+def _promises(part: Part[DetectorTraits], case: ToyCase) -> Callable[[bool, str], None]:
     def promise(kept: bool, what: str) -> None:
         if not kept:
             raise ConformanceError(f"{part.name} ({case.name}) is {what}")
@@ -52,7 +52,7 @@ def _promises(part: Part[DetectorTraits], case: Case) -> Callable[[bool, str], N
 
 
 def _ready(
-    part: Part[DetectorTraits], settings: Mapping[str, object], case: Case, promise: Callable[[bool, str], None]
+    part: Part[DetectorTraits], settings: Mapping[str, object], case: ToyCase, promise: Callable[[bool, str], None]
 ) -> Score:
     """The detector's score, after it has learned if it must."""
     if not part.traits.learns:
@@ -81,7 +81,7 @@ def _bytes(state: State) -> bytes:
     return safetensors.torch.save({name: state[name].contiguous() for name in sorted(state)})
 
 
-def toy_examples(case: Case, *, attacks: bool, seed: int = 1) -> Examples:
+def toy_examples(case: ToyCase, *, attacks: bool, seed: int = 1) -> Examples:
     """Inputs around a case's own, and noisy ones among them that the model takes for another class."""
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(case.x0), (N_EXAMPLES,), generator=generator)
@@ -98,7 +98,7 @@ def toy_examples(case: Case, *, attacks: bool, seed: int = 1) -> Examples:
     return Examples(clean, label, pushed[other], origin[other], seed)
 
 
-def _check_scores(score: Score, case: Case, promise: Callable[[bool, str], None]) -> None:
+def _check_scores(score: Score, case: ToyCase, promise: Callable[[bool, str], None]) -> None:
     def scores_of(rows: Sequence[int]) -> Tensor:
         x = case.x0[list(rows)]
         with torch.no_grad():
@@ -120,7 +120,7 @@ def _check_scores(score: Score, case: Case, promise: Callable[[bool, str], None]
             promise(torch.equal(whole[list(rows)], scores_of(rows)), what)
 
 
-def _check_slope(score: Score, case: Case, promise: Callable[[bool, str], None]) -> None:
+def _check_slope(score: Score, case: ToyCase, promise: Callable[[bool, str], None]) -> None:
     """Where the model's answer can be followed back to the input, so can the score."""
     if case.model.capability != "gradients":
         return

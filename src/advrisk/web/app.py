@@ -25,7 +25,6 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from advrisk.answers.records import AnswerRefusedError, Labeller, LabellingTrial, NameRefusedError, words
 from advrisk.core.errors import AdvriskError, RiskError
-from advrisk.core.plain import plain_fields
 from advrisk.web.guard import Guard
 from advrisk.web.labelling import GRACE_S, Labelling, hash_of, new_token
 from advrisk.web.pictures import png
@@ -194,11 +193,11 @@ def _add_labeller(app: FastAPI, service: Service) -> None:
         return Response(png(_pictures(service, trial)[which]), media_type="image/png")
 
     @app.get("/l/{token}/curve")
-    def curve(labeller: Known) -> dict[str, Any]:  # noqa: ARG001
+    def curve(labeller: Known) -> JSONResponse:  # noqa: ARG001
         if not service.show_curve:
             raise HTTPException(404)
         labelling.notice()
-        return labelling.summary.figure() if labelling.summary else {"pending": True}
+        return JSONResponse(labelling.state["figure"] if labelling.state else {"pending": True})
 
 
 def _question(service: Service, labeller: Labeller) -> dict[str, Any]:
@@ -259,13 +258,12 @@ def _add_operator(app: FastAPI, service: Service) -> None:
         return rendered("operator.html", settings=settings, asking=service.asking, pool=labelling.pool)
 
     @app.get("/o/{token}/state", dependencies=guarded)
-    def state() -> dict[str, Any]:
+    def state() -> JSONResponse:
         labelling.notice()
-        summary = labelling.summary
+        behind, summary = labelling.behind, labelling.state
         if summary is None:
-            return {"pending": True, "behind": labelling.behind}
-        now = {"behind": labelling.behind, "n_chosen_by": labelling.chooser.n_answers}
-        return plain_fields(summary) | {"figure": summary.figure()} | now
+            return JSONResponse({"pending": True, "behind": behind})
+        return JSONResponse(summary | {"behind": behind, "n_chosen_by": labelling.chooser.n_answers})
 
     @app.post("/o/{token}/invite", dependencies=guarded)
     def invite(given: Invited) -> dict[str, str]:

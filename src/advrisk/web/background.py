@@ -12,11 +12,11 @@ _LONGEST_END_S = 5.0  # work that lasts longer is left behind when the server en
 class Background:
     """A thread that works when there is something to notice; what is noticed meanwhile is one more piece of work.
 
-    After long work it rests as long: requests are answered by the same process.
+    After long work it rests as long, so that the machine has time for others. `interrupt` makes the work end early.
     """
 
-    def __init__(self, work: Callable[[], object], name: str) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[], object], name: str, *, interrupt: Callable[[], object] | None = None) -> None:
+        self._work, self._interrupt = work, interrupt
         self.failed = False  # whether the last piece of work did
         self._wake, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -31,6 +31,8 @@ class Background:
     def stop(self) -> None:
         self._ended.set()
         self._wake.set()
+        if self._interrupt is not None:
+            self._interrupt()
         self._thread.join(_LONGEST_END_S)
 
     def _run(self) -> None:
@@ -48,7 +50,7 @@ class Background:
         try:
             self._work()
         except Exception as error:
-            if not self.failed:
+            if not (self.failed or self._ended.is_set()):
                 reason = f"{type(error).__name__}: {error}"
                 sys.stderr.write(f"advrisk: the numbers are not up to date, and will be tried again ({reason})\n")
             self.failed = True

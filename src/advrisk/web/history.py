@@ -65,7 +65,7 @@ class _Codes(dict[object, int]):
         return code
 
 
-class History:
+class TrialHistory:
     """Everything that was shown, in the order of the trials; `samples` are those that may be shown."""
 
     def __init__(self, samples: Sequence[str] = ()) -> None:
@@ -74,7 +74,7 @@ class History:
         self.shown: list[Shown] = []
         self._ids, self._sizes = _Column(np.int64), _Column(np.float64)
         self._sample, self._picture, self._withdrawn = _Column(np.int64), _Column(np.int64), _Column(np.bool_)
-        self._of: dict[int, Seen] = {}
+        self._of: dict[int, LabellerHistory] = {}
         self.examples: Places = np.array([self.samples[sample] for sample in samples], np.int64)
 
     def update(self, store: AnswerStore) -> None:
@@ -86,10 +86,10 @@ class History:
                     for row in store.trials_from(labeller, seen.settled):
                         self.put(row)
 
-    def of(self, labeller: int) -> "Seen":
+    def of(self, labeller: int) -> "LabellerHistory":
         """What one labeller was shown."""
         with self.lock:
-            return self._of.setdefault(labeller, Seen(self))
+            return self._of.setdefault(labeller, LabellerHistory(self))
 
     def put(self, row: TrialRow) -> None:
         """Take in a trial, or what became of it."""
@@ -122,10 +122,10 @@ class History:
         return at, self._sample.values[at], self._picture.values[at]
 
 
-class Seen:
+class LabellerHistory:
     """What one labeller was shown and answered."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: TrialHistory) -> None:
         self._history = history
         self._trials: list[tuple[int, State]] = []  # by place
         self._by_sample, self._by_picture = _Counts(), _Counts()

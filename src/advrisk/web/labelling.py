@@ -3,11 +3,11 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from advrisk.answers.records import Design, Labeller, LabellingSettings, LabellingTrial, default_url
 from advrisk.answers.store import AnswerStore
@@ -21,12 +21,14 @@ from advrisk.assess.damage.answers import (
     shape_doubts,
 )
 from advrisk.core.errors import LedgerError, RunError
-from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, write_evasion
+from advrisk.risk.evasion import EvasionCurve, Floats, write_evasion
+from advrisk.risk.labelling import informative_sizes
 from advrisk.study import Norm
 from advrisk.web.background import Background
-from advrisk.web.history import History, Seen
+from advrisk.web.fitting import FitProcess
+from advrisk.web.history import LabellerHistory, TrialHistory
 from advrisk.web.stimuli import Pool, load_pool
-from advrisk.web.summary import Summary, summarise
+from advrisk.web.summary import LabellingSummary, summarise
 from advrisk.web.trials import Asking, next_shown
 
 GRACE_S = 3.0  # beyond the time limit in which a picture is sent again: networks are slow
@@ -44,9 +46,9 @@ class Wishes:
 
 @dataclass(frozen=True, eq=False)
 class Chooser:
-    """The curve by which questions are chosen, and the answers that it knows of."""
+    """The sizes to ask about next, and the answers that they depend on."""
 
-    curve: BayesianEvasion
+    sizes: Floats
     n_answers: int
     revision: tuple[int, int]
 
@@ -60,12 +62,13 @@ class Written:
 
 
 class Labelling:
-    """One run and its answers. Once started, what they say is found in the background, never in a request."""
+    """One run and its answers. Once started, curves are fitted in processes of their own, never in a request."""
 
     def __init__(self, pool: Pool, store: AnswerStore, settings: LabellingSettings) -> None:
         self.pool, self.store, self.settings = pool, store, settings
-        self._history = History([example.sample for example in pool.examples])
-        self.summary: Summary | None = None  # the latest that is finished; it may be some answers behind
+        self._history = TrialHistory([example.sample for example in pool.examples])
+        self.state: dict[str, Any] | None = None  # the latest summary for the pages; it may be some answers behind
+        self._summarised: tuple[tuple[int, int], int] | None = None  # of which answers and labellers
         self._chooser: Chooser | None = None
         self._background: tuple[Background, ...] = ()
 
@@ -79,16 +82,27 @@ class Labelling:
 
     def start(self) -> None:
         """Keep up with the answers from now on; the summary takes longer and must not delay the questions."""
-        work = {"advrisk-chooser": self._get_ready, "advrisk-summary": self.current_summary}
-        self._background = tuple(Background(task, name) for name, task in work.items())
+        chooser = FitProcess("chooser", self.pool, self.store.url, self.settings)
+        summary = FitProcess("summary", self.pool, self.store.url, self.settings)
+        self._background = (
+            Background(partial(self._update_chooser, chooser), "advrisk-chooser", interrupt=chooser.stop),
+            Background(partial(self._update_summary, summary), "advrisk-summary", interrupt=summary.stop),
+        )
         for task in self._background:
             task.start()
             task.notice()
 
-    def _get_ready(self) -> None:
-        """Know what was shown, and the curve, before somebody asks."""
+    def _update_chooser(self, process: FitProcess) -> None:
+        """Know what was shown, and the sizes to ask about, before somebody asks."""
         self._history.update(self.store)
-        self.current_chooser()
+        if self._chooser is None or self._chooser.revision != self.store.revision():
+            self._chooser = process.fit()
+
+    def _update_summary(self, process: FitProcess) -> None:
+        now = self.store.revision(), len(self.store.labellers())
+        if self._summarised != now:
+            self.state = process.fit()
+            self._summarised = now
 
     def stop(self) -> None:
         for task in self._background:
@@ -104,19 +118,14 @@ class Labelling:
         """Whether the last attempt to keep up with the answers failed."""
         return any(task.failed for task in self._background)
 
-    def current_summary(self) -> Summary:
+    def current_summary(self) -> LabellingSummary:
         """What all answers say that are there now."""
-        revision, labellers = self.store.revision(), self.store.labellers()
-        held = self.summary
-        if held is None or held.revision != revision or len(held.labellers) != len(labellers):
-            held = summarise(self.pool, self.settings, self.store.answers(), labellers, revision)
-            self.summary = held
-        return held
+        return summarise(self.pool, self.settings, self.store.answers(), self.store.labellers())
 
     @property
     def chooser(self) -> Chooser:
-        """The latest that is finished."""
-        return self._chooser or self.current_chooser()
+        """The latest that is finished; if none is made beside the requests, the one of now."""
+        return self.current_chooser() if self._chooser is None or self.behind else self._chooser
 
     def current_chooser(self) -> Chooser:
         """By all answers that are there now. That labellers and pictures differ is left aside: it takes long to find
@@ -126,7 +135,8 @@ class Labelling:
         if held is None or held.revision != revision:
             answers = [replace(one, labeller="", sample=str(n)) for n, one in enumerate(self.store.answers())]
             curve = fit_answers(answers, design=self.settings.design, plausible=self.pool.plausible, few=True)
-            held = self._chooser = Chooser(curve, len(answers), revision)
+            sizes = informative_sizes(curve, self.pool.sizes)
+            held = self._chooser = Chooser(sizes, len(answers), revision)
         return held
 
     def write_curve(self, target: Path, *, monotone: bool = False) -> Written:
@@ -174,14 +184,14 @@ class Labelling:
         shown = next_shown(
             self.pool,
             asking,
-            self.chooser.curve,
+            self.chooser.sizes,
             labeller=labeller.id,
             place=place,
             seen=self.seen(labeller),
         )
         return None if shown is None else self.store.put_trial(labeller.id, place, new_token(), shown)
 
-    def seen(self, labeller: Labeller) -> Seen:
+    def seen(self, labeller: Labeller) -> LabellerHistory:
         """What a labeller was shown and answered, by now."""
         self._history.update(self.store)
         return self._history.of(labeller.id)

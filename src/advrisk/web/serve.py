@@ -19,7 +19,7 @@ from advrisk.web.notes import Notes, logged
 from advrisk.web.trials import Asking
 
 LOCAL = "127.0.0.1"
-# How long a thread that fits curves keeps Python's lock from one that answers a request, which takes it many times.
+# How long one thread keeps Python's lock from another: a request takes it many times while a download is fitted.
 SWITCH_S = 0.0002
 
 

@@ -34,7 +34,7 @@ _SUCCESSES = """
 
 
 @dataclass(frozen=True)
-class Example:
+class StimulusExample:
     """A success whose input was kept."""
 
     model: str
@@ -51,8 +51,8 @@ class Pool:
     storage: Storage
     norm: Norm
     distances: Distances
-    examples: tuple[Example, ...]  # ascending in distance
-    nearest: Mapping[tuple[str, str], Example]  # (model, sample) -> its nearest success
+    examples: tuple[StimulusExample, ...]  # ascending in distance
+    nearest: Mapping[tuple[str, str], StimulusExample]  # (model, sample) -> its nearest success
     shards: Mapping[str, str]  # sample -> where its original lies
     seed: int
 
@@ -97,11 +97,11 @@ class Pool:
         point = self.point(shown.cell, shown.sample)
         return levels(original), moved(original, point, shown.factor)
 
-    def as_it_is(self, example: Example) -> Shown:
+    def as_it_is(self, example: StimulusExample) -> Shown:
         """An example as it was kept."""
         return self._measured(example, 1.0)
 
-    def scaled(self, example: Example, size: float) -> Shown:
+    def scaled(self, example: StimulusExample, size: float) -> Shown:
         """An example whose perturbation is made larger or smaller until it is shown at about this size."""
         if self.norm == "l0":  # scaling changes no feature's being changed
             return self.as_it_is(example)
@@ -115,7 +115,7 @@ class Pool:
             best = min(best, self._measured(example, factor), key=lambda shown: abs(shown.size - size))
         return best
 
-    def _measured(self, example: Example, factor: float) -> Shown:
+    def _measured(self, example: StimulusExample, factor: float) -> Shown:
         shown = Shown(example.sample, 0.0, example.model, example.arm, example.cell, factor)
         original, changed = self.pictures(shown)
         size = size_between(changed, original, self.norm)
@@ -133,14 +133,14 @@ def load_pool(folder: Path, ledger: Ledger, *, norm: Norm, arms: list[str] | Non
         raise RunError(f"{folder}: no attack succeeded, so there is nothing to show; add stronger arms to the study")
     fetch = ledger.storage.fetch
     there = {cell: fetch(cell_inputs(folder, cell)).is_file() for cell in {row["cell"] for row in rows}}
-    kept = [Example(**row) for row in rows if there[row["cell"]] and row["distance"] > 0]
+    kept = [StimulusExample(**row) for row in rows if there[row["cell"]] and row["distance"] > 0]
     where = dict(zip(shards["sample"].to_pylist(), shards["shard"].to_pylist(), strict=True))
     if not kept or not fetch(shard_inputs(folder, where.get(kept[0].sample, ""))).is_file():
         raise RunError(
             f"{folder}: the inputs of its successes were not kept; run the study into a new folder with "
             "`keep_inputs: successful` (the default) or `all`"
         )
-    nearest: dict[tuple[str, str], Example] = {}
+    nearest: dict[tuple[str, str], StimulusExample] = {}
     for example in kept:
         nearest.setdefault((example.model, example.sample), example)
     spread = np.unique(np.linspace(0, len(kept) - 1, min(_MOST, len(kept))).round().astype(int))

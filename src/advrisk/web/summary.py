@@ -11,7 +11,7 @@ from advrisk.answers.records import Answer, Labeller, LabellingSettings
 from advrisk.assess.damage.answers import agreement, fit_answers, group_warnings, shape_doubts
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.core.estimate import Estimate
-from advrisk.core.plain import InJson
+from advrisk.core.plain import InJson, plain_fields
 from advrisk.risk.absolute import compare_damage
 from advrisk.risk.evasion import BayesianEvasion, EvasionCurve, ShapeTest, curve_band, half_detected
 from advrisk.risk.labelling import Agreement
@@ -22,7 +22,7 @@ _BAND_SIZES = 80
 
 
 @dataclass(frozen=True)
-class Progress:
+class LabellerProgress:
     """What one labeller did."""
 
     name: str
@@ -43,16 +43,12 @@ class CurveBand:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
-    """A snapshot; `revision` says of which answers.
+class LabellingSummary:
+    """A snapshot. Until the curve is `fitted` it is the prior's, and no numbers are drawn from it."""
 
-    Until the curve is `fitted` it is the prior's, and no numbers are drawn from it.
-    """
-
-    revision: tuple[int, int]
     settings: LabellingSettings
     answers: Sequence[Answer]
-    labellers: tuple[Progress, ...]
+    labellers: tuple[LabellerProgress, ...]
     agreement: Agreement
     curve: BayesianEvasion
     half: Estimate | None
@@ -65,7 +61,7 @@ class Summary:
     warnings: tuple[str, ...]
 
     in_json: ClassVar[InJson] = {
-        **dict.fromkeys(("revision", "settings", "answers", "curve", "band")),
+        **dict.fromkeys(("settings", "answers", "curve", "band")),
         **{f"settings.{name}": name for name in ("norm", "design", "seconds")},
         **{name: name for name in ("n_answers", "fitted")},
         "half": "half_size",
@@ -80,6 +76,10 @@ class Summary:
     def fitted(self) -> bool:
         """Whether the answers, and not the prior alone, say where detection sets in."""
         return tell_of_detection(self.answers)
+
+    def state(self) -> dict[str, Any]:
+        """What the operator's page shows, as plain data."""
+        return plain_fields(self) | {"figure": self.figure()}
 
     def figure(self) -> dict[str, Any]:
         """What the page draws: the curve, and each answer as a mark."""
@@ -97,8 +97,7 @@ def summarise(
     settings: LabellingSettings,
     answers: Sequence[Answer],
     labellers: Sequence[Labeller],
-    revision: tuple[int, int],
-) -> Summary:
+) -> LabellingSummary:
     """Fit the curve and everything that follows from it."""
     curve = fit_answers(answers, design=settings.design, plausible=pool.plausible, few=True)
     models = pool.distances.by_model
@@ -107,8 +106,7 @@ def summarise(
     shape, doubts = shape_doubts(curve) if fitted else (None, [])
     arms = _nearest_arms(pool)
     walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed, nearest_arms=arms)
-    return Summary(
-        revision=revision,
+    return LabellingSummary(
         settings=settings,
         answers=answers,
         labellers=tuple(_progress(labeller.name, answers) for labeller in labellers),
@@ -134,11 +132,11 @@ def _nearest_arms(pool: Pool) -> dict[str, list[str]]:
     }
 
 
-def _progress(name: str, answers: Sequence[Answer]) -> Progress:
+def _progress(name: str, answers: Sequence[Answer]) -> LabellerProgress:
     own = [answer for answer in answers if answer.labeller == name]
     catch = [answer for answer in own if answer.catch]
     times = [answer.seconds for answer in own if answer.seconds is not None]
-    return Progress(
+    return LabellerProgress(
         name=name,
         n_answers=len(own),
         n_catch=len(catch),

@@ -11,9 +11,7 @@ from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
 from advrisk.core.names import did_you_mean
 from advrisk.core.seeds import generator
-from advrisk.risk.evasion import BayesianEvasion
-from advrisk.risk.labelling import next_size
-from advrisk.web.history import Seen
+from advrisk.web.history import LabellerHistory
 from advrisk.web.stimuli import Pool
 
 _NEAR = 0.10  # a kept example this near to the wanted size is shown as it is
@@ -56,13 +54,13 @@ class Asking:
 def next_shown(
     pool: Pool,
     asking: Asking,
-    curve: BayesianEvasion,
+    sizes: NDArray[np.float64],
     *,
     labeller: int,
     place: int,
-    seen: Seen,
+    seen: LabellerHistory,
 ) -> Shown | None:
-    """The next question to a labeller, or None when a random walk is at its end."""
+    """The next question to a labeller, adaptively about one of these sizes; None when a random walk is at its end."""
     rng = generator("label", pool.seed, labeller, place)
     if is_catch(asking.catch, pool.seed, labeller, place):
         shown = _catch(pool, asking, seen, rng)
@@ -72,8 +70,7 @@ def next_shown(
             return None
         shown = walked
     else:
-        size = next_size(curve, pool.sizes, rng)
-        shown = at_size(pool, size, seen, rng)
+        shown = at_size(pool, float(rng.choice(sizes)), seen, rng)
     first = asking.design == "forced-choice" and bool(rng.random() < 0.5)
     return replace(shown, trials=asking.trials, changed_first=first)
 
@@ -87,7 +84,7 @@ def is_catch(share: float, seed: int, labeller: int, place: int) -> bool:
     return int(generator("catch", seed, labeller, block).integers(length)) == at
 
 
-def _catch(pool: Pool, asking: Asking, seen: Seen, rng: np.random.Generator) -> Shown:
+def _catch(pool: Pool, asking: Asking, seen: LabellerHistory, rng: np.random.Generator) -> Shown:
     """An unchanged picture; in a forced choice one whose change is hard to miss."""
     if asking.design == "forced-choice":
         return replace(at_size(pool, float(pool.sizes[-1]), seen, rng), catch=True)
@@ -97,7 +94,7 @@ def _catch(pool: Pool, asking: Asking, seen: Seen, rng: np.random.Generator) -> 
     return Shown(_least_seen(samples, seen, rng), 0.0, catch=True)
 
 
-def at_size(pool: Pool, size: float, seen: Seen, rng: np.random.Generator) -> Shown:
+def at_size(pool: Pool, size: float, seen: LabellerHistory, rng: np.random.Generator) -> Shown:
     """A picture changed by about this size, of an original that the labeller has seen least.
 
     A kept example if there is one, else one whose perturbation is scaled.
@@ -117,7 +114,7 @@ def at_size(pool: Pool, size: float, seen: Seen, rng: np.random.Generator) -> Sh
     return pool.scaled(pool.examples[int(rng.choice(few))], size)
 
 
-def _shared(size: float, seen: Seen, rng: np.random.Generator) -> Shown | None:
+def _shared(size: float, seen: LabellerHistory, rng: np.random.Generator) -> Shown | None:
     """Often, a picture of about this size that somebody else was shown and this labeller was not."""
     if rng.random() >= _SHARED:
         return None
@@ -131,12 +128,12 @@ def _in_turn(places: NDArray[np.intp], seen: NDArray[np.int64], rng: np.random.G
     return [int(place) for place in shuffled[np.argsort(seen[shuffled], kind="stable")][:_TRIES]]
 
 
-def _least_seen(samples: Sequence[str], seen: Seen, rng: np.random.Generator) -> str:
+def _least_seen(samples: Sequence[str], seen: LabellerHistory, rng: np.random.Generator) -> str:
     counts = seen.counts(samples)
     return str(rng.choice([samples[int(place)] for place in np.flatnonzero(counts == counts.min())]))
 
 
-def next_of_walk(pool: Pool, asking: Asking, seen: Seen) -> Shown | None:
+def next_of_walk(pool: Pool, asking: Asking, seen: LabellerHistory) -> Shown | None:
     """The next sample of the walk that the model did not resist: its nearest success as it is, or the original if
     that is wrong already."""
     assert asking.model is not None

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from advrisk.api import study as study_module
+import advrisk.study
 from advrisk.cli.app import app
 
 STUDY = {
@@ -26,14 +26,14 @@ STUDY = {
 
 
 def test_a_study_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, read, load = tmp_path / "study.yaml", [], study_module.load_study
+    file, read, load = tmp_path / "study.yaml", [], advrisk.study.load_study
     file.write_text(yaml.safe_dump(STUDY))
 
-    def loaded(path: Any) -> Any:
+    def loaded(path: Any, **given: Any) -> Any:
         read.append(path)
-        return load(path)
+        return load(path, **given)
 
-    monkeypatch.setattr(study_module, "load_study", loaded)
+    monkeypatch.setattr(advrisk.study, "load_study", loaded)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["run", str(file), "--dry-run"], catch_exceptions=False)
     assert done.exit_code == 0

@@ -5,13 +5,18 @@ from pathlib import Path
 import pytest
 
 from advrisk.core.extent import Extent
-from advrisk.ledger.layout import DATA_FILE, data_text, read_extent, read_samples_left
+from advrisk.core.labels import Labels
+from advrisk.ledger.layout import DATA_FILE, data_text, read_extent, read_labels, read_samples_left
 
 
 def test_what_is_kept_of_the_data_is_read_again(tmp_path: Path) -> None:
     extent = Extent(-1.0, 1.0, {"linf": 2.0, "l2": 16.0}, images=False, unit_scale=False)
     (tmp_path / DATA_FILE).write_text(data_text(12, extent))
     assert (read_samples_left(tmp_path), read_extent(tmp_path)) == (12, extent)
+    assert read_labels(tmp_path) == Labels()
+    labels = Labels(("cat", "dog"), ("age",))
+    (tmp_path / DATA_FILE).write_text(data_text(12, extent, labels))
+    assert read_labels(tmp_path) == labels
 
 
 def test_a_norm_without_an_end_refuses_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from advrisk.core.digest import digest
 from advrisk.core.errors import StudyError
 from advrisk.parts import REGISTRIES
-from advrisk.plan import Axis, ModelCard, Search, Shard, calibrate_plan, expand_searches, make_plan, outline_plan
+from advrisk.plan import ModelCard, Search, SearchAxis, Shard, calibrate_plan, expand_searches, make_plan, outline_plan
 from advrisk.study import StudySpec, study_from
 
 MakeStudy = Callable[..., StudySpec]
@@ -81,13 +81,13 @@ def test_an_arm_that_is_found_is_the_one_a_study_could_ask_for() -> None:
 
 
 def test_values_have_no_more_digits_than_names_show() -> None:
-    axis = Axis("sigma", 1 / 3, 2 / 3)
+    axis = SearchAxis("sigma", 1 / 3, 2 / 3)
     for position in (0.0, 0.123456789, 1.0):
         value = axis.value(position)
         assert float(f"{value:.6g}") == value
         assert axis.low <= value <= axis.high
         assert axis.position(value) == pytest.approx(position, abs=1e-5)
-    samples = Axis("samples", 3, 11, whole=2)
+    samples = SearchAxis("samples", 3, 11, whole=2)
     assert [samples.value(place / 8) for place in range(9)] == [4, 4, 4, 6, 8, 8, 8, 10, 10]
     assert samples.n_values == 4
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advrisk.core.estimate import Estimate
 from advrisk.core.tables import Columns, Row, Tabular
-from advrisk.render.notebook import MOST, html_block, html_table, rows_html
+from advrisk.render.notebook import MOST, html_block, html_table
 
 HOSTILE = ['<script>alert("1")</script>', "</td></table>", "a & b", "' onmouseover='x", "\u202egnp", "x" * 10_000]
 TEXT = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc", "Cn"]))  # what XML can hold
@@ -41,7 +41,7 @@ class Rows(Tabular):
 
 
 def test_cells_and_many_rows() -> None:
-    html = rows_html(Rows())
+    html = Rows()._repr_html_()
     cells = [cell.text for cell in ElementTree.fromstring(html).iter("td")]
     assert cells[:4] == ["–", "yes", "0.1235", "3"]
     assert cells[-1] == "… and 2 more"

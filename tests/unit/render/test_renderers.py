@@ -10,22 +10,26 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.sections import (
     Alternatives,
+    Badge,
     Cell,
     Column,
     Figure,
+    Front,
     Group,
     Headline,
     Picture,
     Pictures,
     Table,
     Text,
+    Tile,
     Unanswered,
     headline_of,
     slug,
+    without_twins,
 )
 from advrisk.render.markdown import MOST_ROWS, markdown_lines
 from advrisk.render.notebook import sections_html
-from advrisk.render.page import page_figures, page_finding
+from advrisk.render.page import page_figures, page_finding, page_tile
 from advrisk.render.records import arrow_tables, table_rows, tables_record
 from advrisk.render.terminal import print_rows, print_sections
 from advrisk.report.csv_files import write_folder
@@ -151,18 +155,45 @@ def test_the_first_table_has_the_name_of_the_question(tmp_path):
 
 
 def test_the_page_is_given_parts_in_order_and_figures_by_name():
-    content = page_finding("leak", "Leaks", SECTIONS)
-    assert [part["is_a"] for part in content["parts"]] == ["Headline", "Table", "Text", "Figure", "Pictures"]
-    assert content["parts"][1]["rows"][0]["cells"][1]["lines"] == ("25.0 %", "[12.5, 50.0]")
-    assert content["parts"][3]["name"] in page_figures("leak", SECTIONS)
-    assert content["parts"][4]["pictures"][0]["source"].startswith("data:image/png;base64,")
+    content = page_finding("leak", "Leaks", SECTIONS, question="What leaks?")
+    assert (content["title"], content["question"]) == ("Leaks", "What leaks?")
+    assert page_finding("leak", "Leaks", SECTIONS)["question"] == "Leaks"
+    assert [content["answer"]] == [one.text for one in SECTIONS if isinstance(one, Headline)]
+    assert [part["is_a"] for part in content["parts"]] == ["Table", "Text", "Figure", "Pictures"]
+    assert content["parts"][0]["rows"][0]["cells"][1]["lines"] == ("25.0 %", "[12.5, 50.0]")
+    assert content["parts"][2]["name"] in page_figures("leak", SECTIONS)
+    assert content["parts"][3]["pictures"][0]["source"].startswith("data:image/png;base64,")
+
+
+def test_a_tile_shows_a_number_with_its_interval_and_a_bar_where_it_is_a_share():
+    share, count = Column("risk", "risk"), Column("passes", "count")
+    tile = page_tile(Tile("a", (Badge("least", "best"),), ((share, RISK), (count, 12), (share, None))))
+    risk, passes, unknown = tile["facts"]
+    assert risk == {
+        "name": "risk",
+        "lines": ("25.0 %", "[12.5, 50.0]"),
+        "bar": {"value": 25.0, "low": 12.5, "high": 50.0},
+    }
+    assert (passes["lines"], passes["bar"]) == (("12",), {})
+    assert (unknown["lines"], unknown["bar"]) == (("–",), {})
+
+
+def test_what_a_question_adds_to_the_first_screen_stands_nowhere_else():
+    figure = Figure("First", {"data": [], "layout": {}}, "x")
+    held = [Headline("It leaks."), Front((Tile("a"),), (figure,))]
+    assert page_finding("leak", "Leaks", held)["parts"] == []
+    assert list(page_figures("leak", held)) == ["leak first"]
+    assert without_twins([*held, figure])[2].key == "first_2"
+    console = Console(file=io.StringIO(), width=80)
+    print_sections(held[1:], console, details=True)
+    assert console.file.getvalue() == ""
+    assert markdown_lines("x", held[1:]) == markdown_lines("x", [])
 
 
 def test_a_question_without_an_answer_says_why_and_what_would_give_one():
     why = Unanswered("no arm is an attack", "name one")
-    assert page_finding("leak", "Leaks", why)["parts"] == [
-        {"is_a": "Unanswered", "text": "no arm is an attack; name one."}
-    ]
+    content = page_finding("leak", "Leaks", why)
+    assert (content["answer"], content["parts"]) == ("No answer: no arm is an attack; name one.", [])
     assert str(Unanswered("no arm is an attack")) == "no arm is an attack"
 
 
@@ -241,10 +272,11 @@ def test_rows_of_a_query_are_a_table_or_blocks_without_folded_words():
         print_rows([row, row], console)
         return console.file.getvalue().splitlines()
 
-    narrow = shown(80)
+    narrow = shown(79)
     assert narrow[: len(narrow) // 2] == narrow[len(narrow) // 2 :]
     assert narrow[0] == "  noisy"
-    assert max(map(len, narrow)) <= 80
+    assert max(map(len, narrow)) <= 79
+    assert any("───" in line for line in shown(80)), "a table from 80 columns"
     text = " ".join(" ".join(narrow).split())
     assert "digest: cb242282197ca0c368f6b79a71aa8fef; capability: gradients; input_shape: [1, 28, 28]; train_s" in text
     assert f"a: {EVIL}" in text

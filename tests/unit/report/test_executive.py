@@ -47,6 +47,7 @@ def ledger(
     splits: Mapping[str, int] | None = None,
     shape: tuple[int, ...] = (1, 8, 8),
     failed: int = 0,
+    scored: bool = False,
 ) -> Ledger:
     """A ledger of one model; `failed` of its rows ended in errors."""
     labels = list(labels)
@@ -82,6 +83,7 @@ def ledger(
         "arms": [common | arm for arm in known],
         "cells": [{"cell": arm["arm"], "recipe": "r", "model": "m", "arm": arm["arm"], "repeat": 0} for arm in known],
         "outcomes": rows,
+        "scores": [{"cell": PGD["arm"], "sample": "s0", "detector": "lid", "score": 0.5}] if scored else [],
     }
     held.append({name: table_from(name, columns(found)) for name, found in tables.items() if found})
     return Ledger.open(folder)
@@ -243,16 +245,16 @@ class TestWhatWasNotTested:
 
     def test_norms(self, tmp_path: Path) -> None:
         arms = [PGD, PGD | {"arm": "pgd-l2-1", "norm": "l2", "eps": 1.0}]
-        assert "limited in l2 up to 1, linf up to 0.1; none was limited in l0 or l1" in self.said(
+        assert "Attacks were in l2 up to 1, in linf up to 0.1; none was in l0 or l1." in self.said(
             ledger(tmp_path, arms)
         )
 
     def test_an_attack_without_a_limit_is_told_without_one(self, tmp_path: Path) -> None:
         held = ledger(tmp_path, [PGD, PGD | {"arm": "fmn-linf", "family": "fmn", "eps": None}])
-        assert "Attacks were limited in linf; none" in self.said(held)
+        assert "Attacks were in linf without a limit; none was in" in self.said(held)
 
     def test_kinds_of_attack(self, tmp_path: Path) -> None:
-        missing = self.said(ledger(tmp_path / "a"), detection=Unanswered("not scored yet"))
+        missing = self.said(ledger(tmp_path / "a", scored=True))
         assert "missing: black-box (without gradients), transfer" in missing
         assert "adaptive (one that knows a detector)" in missing
         arms = [
@@ -260,7 +262,7 @@ class TestWhatWasNotTested:
             PGD | {"arm": "square", "family": "square", "backward": 0},
             PGD | {"arm": "transfer", "family": "transfer", "backward": 0, "forward": 0},
         ]
-        assert "missing" not in self.said(ledger(tmp_path / "b", arms), detection=Unanswered("not scored yet"))
+        assert "missing" not in self.said(ledger(tmp_path / "b", arms, scored=True))
 
     def test_a_transfer_alone_is_no_white_box(self, tmp_path: Path) -> None:
         held = ledger(tmp_path, [PGD | {"family": "transfer", "backward": 3}])
@@ -301,6 +303,15 @@ class TestWhatWasNotTested:
         assert "Nothing is certified: not begun." in self.said(
             ledger(tmp_path / "c"), certificate=Unanswered("not begun")
         )
+
+    def test_questions_without_an_answer(self, tmp_path: Path) -> None:
+        held = ledger(tmp_path)
+        unasked, failed = self.said(held), self.said(held, detection=Unanswered("not scored yet"))
+        assert "No detector was assessed." in unasked
+        assert "No detector" not in failed, "why it has no answer stands among what is undecided"
+        assert "No search looked for stronger settings of the attacks" in unasked
+        found = findings_of(damage=damage({"a": WEAK, "b": STRONG}))
+        assert any(one.startswith("No evasion curve and no alarm was given") for one in not_tested(held, None, found))
 
     def test_rows_that_failed_and_flags(self, tmp_path: Path) -> None:
         flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}", "n_flagged": 2} for n in range(4)]

@@ -262,7 +262,7 @@ def test_an_impossible_cost_is_refused(cost: float) -> None:
 def test_relative_damage_is_refused() -> None:
     relative = average({"a": [1.0, 2.0], "b": [2.0, INF]})
     for ask in (damage_probability, lambda *given, **more: operational_risk(*given, cost=1, **more)):
-        with pytest.raises(RiskError, match=r"average of a, b .* relative .* no probability, and has no cost"):
+        with pytest.raises(RiskError, match=r"average of a, b, .* relative, no probability, and has no cost"):
             ask([1.0, 2.0], relative, rng=rng())
 
 

@@ -39,7 +39,7 @@ def test_chance_is_the_mean_accuracy_over_all_orders_of_the_labels() -> None:
     assert chance_accuracy(predicted, labels, 3) == pytest.approx(np.mean(orders))
     assert chance_accuracy(np.zeros(9, np.int64), np.r_[np.zeros(8, np.int64), 1], 2) == pytest.approx(8 / 9)
     assert chance_accuracy(np.array([3, 3, 1]), np.array([3, 3, 3]), 5) == 0.2, "one label says nothing of chance"
-    with pytest.raises(RiskError, match="one prediction for each label"):
+    with pytest.raises(RiskError, match="give one prediction for each label"):
         chance_accuracy(np.array([], np.int64), np.array([], np.int64), 2)
 
 

@@ -88,8 +88,8 @@ def test_ten_thousand_samples_take_seconds() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "only 'a' was given.*relative"),
-        ({"evasion": average({"a": [1.0]})}, "made anew from each draw"),
+        ({}, "found only the model 'a'.*relative"),
+        ({"evasion": average({"a": [1.0]})}, "each draw has its own average"),
         ({"evasion": threshold(1.0), "points": 0}, "points and resamples must be at least 1"),
         ({"evasion": threshold(1.0), "resamples": 0}, "points and resamples must be at least 1"),
         ({"evasion": threshold(1.0), "band": (0.9, 0.1)}, "two quantiles"),

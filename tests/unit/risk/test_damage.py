@@ -264,7 +264,7 @@ def test_a_comparison_is_frozen() -> None:
 
 
 def test_one_model_alone_is_refused_with_the_reason() -> None:
-    with pytest.raises(RiskError, match=r"only 'a' was given.*relative.*two or more"):
+    with pytest.raises(RiskError, match=r"found only the model 'a'.*relative.*two or more"):
         compare({"a": [1.0, 2.0]})
 
 

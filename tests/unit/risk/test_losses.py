@@ -69,12 +69,12 @@ def test_confidence_drop_from_the_largest_logits_is_exact_where_the_label_is_amo
 
 
 def test_a_loss_that_needs_scores_is_refused_for_labels() -> None:
-    with pytest.raises(RiskError, match=r"confidence-drop needs scores.*says its class only.*misclassified"):
+    with pytest.raises(RiskError, match=r"confidence-drop needs scores.*returns labels only.*misclassified"):
         bound_loss("confidence-drop")(answers(logits=None))
 
 
 def test_samples_without_a_label() -> None:
-    with pytest.raises(RiskError, match="1 of 4 answers belong to samples without a label; class-change needs none"):
+    with pytest.raises(RiskError, match="1 of 4 answers belong to samples without a label; use class-change"):
         bound_loss("misclassified")(answers(label=np.array([0, -1, 1, 1])))
 
 
@@ -118,7 +118,7 @@ def test_cost_files_that_are_wrong(tmp_path: Path, text: str, complaint: str) ->
         ({"name": "cost-matrix", "costs": []}, "there is no row"),
         ({"name": "class-cost", "costs": {"stop": 2}}, "whole numbers from 0, found 'stop'"),
         ({"name": "class-cost", "costs": {0: -1}}, "class-cost.costs.0: a cost cannot be negative"),
-        ({"name": "class-cost", "costs": {0: 1e308}}, "class-cost.costs.0: a cost of more than 1e\\+100"),
+        ({"name": "class-cost", "costs": {0: 1e308}}, "class-cost.costs.0: a cost must be at most 1e\\+100"),
         ({"name": "class-cost"}, "class-cost needs costs"),
         ({"name": "class-cost", "costs": {}, "ohter": 1}, "did you mean 'other'"),
         ({"nmae": "misclassified"}, "a loss is a name"),
@@ -136,7 +136,7 @@ def test_costs_must_fit_the_classes() -> None:
     entry = {"name": "cost-matrix", "costs": [[0, 1], [1, 0]]}
     with pytest.raises(StudyError, match="2 x 2 costs, but there are 3 classes"):
         bound_loss(entry, n_classes=3)
-    with pytest.raises(RiskError, match="there are 2 classes, 0 to 1, but class 2 was found"):
+    with pytest.raises(RiskError, match="found class 2, but there are 2 classes, 0 to 1"):
         bound_loss(entry)(answers())
 
 
@@ -160,7 +160,7 @@ def test_a_function_of_ones_own() -> None:
 
     assert bound_loss(twice).label == "twice"
     assert bound_loss(twice)(answers()).tolist() == [0, 2, 2, 2]
-    with pytest.raises(RiskError, match=r"gave 2.0, outside of \[0, 1\]"):
+    with pytest.raises(RiskError, match=r"gave 2.0, outside of its stated range \[0, 1\]"):
         custom_loss("twice", twice, range=(0, 1))(answers())
     with pytest.raises(RiskError, match="an array of shape"):
         custom_loss("short", lambda answers: np.zeros(2))(answers())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from advrisk.risk.labelling import SeenByPeople
+from advrisk.risk.labelling import LabelledDamage
 
 
 @pytest.mark.parametrize(("labellers", "spread"), [(2, 0.5), (4, 0.5), (3, 0.0)])
@@ -18,9 +18,9 @@ def test_the_interval_holds_the_share_of_all_who_could_have_been_asked(labellers
     assert missed <= 27, "more than 5 % of 300 by chance once in a thousand times"
 
 
-def simulated(labellers: int, spread: float, rng: np.random.Generator) -> SeenByPeople:
+def simulated(labellers: int, spread: float, rng: np.random.Generator) -> LabelledDamage:
     sizes = np.exp(0.8 * rng.standard_normal(100))
     middles = np.exp(spread * rng.standard_normal(labellers))
     unseen = rng.random((labellers, 100)) < 1 / (1 + (sizes / middles[:, None]) ** 3)
     shares = {str(place): float(of_one.mean()) for place, of_one in enumerate(unseen)}
-    return SeenByPeople("m", tuple(map(str, range(100))), unseen.mean(axis=0), shares)
+    return LabelledDamage("m", tuple(map(str, range(100))), unseen.mean(axis=0), shares)

@@ -14,6 +14,7 @@ from advrisk.plan import Cell, Plan, Shard
 from advrisk.run.dispatch import Dispatcher, Queue, always
 from advrisk.run.executors.local import InProcess, WorkerPool
 from advrisk.run.progress import Progress
+from advrisk.run.pulse import OnShare
 from advrisk.run.rows import CellResult
 from advrisk.study import CLEAN
 
@@ -29,7 +30,10 @@ class Worker:
 
     n_workers: int
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: Callable[[], bool]) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: Callable[[], bool], on_share: OnShare
+    ) -> Iterator[CellResult | None]:
+        del on_share
         for cell in cells:
             if not may_begin():
                 return
@@ -65,7 +69,7 @@ def test_nothing_is_begun_once_the_passes_are_spent_however_many_cells_were_look
 
 def test_passes_end_what_a_process_of_its_own_does_too() -> None:
     """The real ones, in this process and in workers: both ask before each cell."""
-    nothing: Any = None
+    nothing: Any = SimpleNamespace()
 
     def run_cell(cell: Cell, _: Any) -> CellResult:
         return CellResult(cell.id, {}, n_rows=1, n_errors=0, n_passes=3)

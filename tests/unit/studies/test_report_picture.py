@@ -33,18 +33,32 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert not (tmp_path / "report.png").exists()
 
 
+def unfolded_words(report: Path) -> int:
+    """Words that a reader sees who unfolds nothing."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.goto(report.as_uri())
+        words = len(page.locator("body").inner_text().split())
+        browser.close()
+    return words
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_picture_is_the_top_of_the_real_report(tmp_path: Path) -> None:
     find_chromium()
     run = report_picture.run_demo(tmp_path / "demo")
     report = run.report()
-    assert report.stat().st_size < 8_000_000
+    assert report.stat().st_size < 2_000_000
+    assert 100 < unfolded_words(report) <= 1500
     path = report_picture.photograph(report, tmp_path / "report.png")
     assert path.stat().st_size < report_picture.LARGEST
     with Image.open(path) as picture:
         assert picture.width == report_picture.WIDTH
-        assert picture.height > 1500
+        assert 700 < picture.height <= 1000, "the first screen is one screen"
         assert len(picture.convert("RGB").getcolors(1 << 20)) > 20
 
 

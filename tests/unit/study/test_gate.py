@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advrisk.core.errors import StudyError
 from advrisk.study import Ground, Requirement, expanded, parse_requirement
 from advrisk.study.gate import quoted
-from advrisk.study.registered import built_in_quantities
+from advrisk.study.registered import assessment_of, built_in_quantities
 
 QUANTITIES = built_in_quantities()
 
@@ -139,6 +139,11 @@ def test_every_name_can_be_quoted(name: str, quantity: str) -> None:
     limit = "" if quantity == "certificate" else " <= 1"
     found = parse_requirement(f"{quantity}.{quoted(name)}{size}{limit}")
     assert found.left.subject == name
+
+
+def test_a_quantity_names_its_question() -> None:
+    names = {quantity: assessment_of(quantity) for quantity in ("auroc", "certified_wrong", "flagged", "no-such")}
+    assert names == {"auroc": "detection", "certified_wrong": "certificate", "flagged": "gate", "no-such": None}
 
 
 def test_all_models_are_meant_one_by_one() -> None:

@@ -204,6 +204,8 @@ def test_tags_that_are_not_plain(file: Path, content: str, place: str, monkeypat
         ("!!int seven", "int"),
         ("!!float x", "float"),
         ("!!bool maybe", "bool"),
+        ("0x" + "f" * 5_000, "int"),  # without the limit on digits that decimal numbers have
+        (":".join(["59"] * 3_000), "int"),
         ("!!timestamp soon", "timestamp"),
         ("9" * 5000, "int"),
     ],

@@ -391,8 +391,13 @@ def test_all_mistakes_are_told_at_once_each_on_a_line_of_its_own(file: Path) -> 
     assert {line.split(":")[0] for line in said} == {"2", "5", "16"}
 
 
-def test_many_mistakes_are_told_up_to_ten(file: Path) -> None:
-    assert len(complaints(file, GOOD + "".join(f"wrong{i}: 1\n" for i in range(30)))) == 10
+def test_of_many_mistakes_twenty_are_listed_and_the_others_counted(file: Path) -> None:
+    file.write_text(GOOD + "".join(f"wrong{i}: 1\n" for i in range(30)))
+    with pytest.raises(StudyError) as caught:
+        load_study(file)
+    *listed, rest = str(caught.value).splitlines()
+    assert len(listed) == 20
+    assert rest == "… and 10 more mistakes"
 
 
 def test_an_arm_of_no_kind_or_of_two_is_told_what_was_found() -> None:

@@ -74,6 +74,15 @@ def answered(client: httpx.Client, link: str, said: str = "changed") -> dict[str
     return question
 
 
+def state_of(client: httpx.Client, *, n_answers: int) -> dict[str, Any]:
+    """The operator's state once it has the summary of so many answers."""
+    deadline = time.monotonic() + 60
+    while (state := client.get(f"{OPERATOR}/state").json()).get("n_answers") != n_answers:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return dict(state)
+
+
 def stored(labelling: Labelling) -> list[Answer]:
     return labelling.store.answers()
 
@@ -463,19 +472,16 @@ def test_bad_names_are_refused(client: httpx.Client, labelling: Labelling, name:
 # The operator
 
 
-def test_the_state_follows_the_answers(client: httpx.Client, labelling: Labelling) -> None:
+def test_the_state_follows_the_answers(client: httpx.Client) -> None:
     link, other = invited(client), invited(client, "Bob")
-    labelling.current_summary()
-    before = client.get(f"{OPERATOR}/state").json()
+    before = state_of(client, n_answers=0)
     assert not before["fitted"]
     assert before["damage"] == before["extrapolated"] == {}, "no numbers of the prior alone"
     assert before["half_size"] is None
     for said in ("changed", "unchanged", "changed"):
         answered(client, link, said)
     answered(client, other)
-    labelling.current_summary()
-    state = client.get(f"{OPERATOR}/state").json()
-    assert state["n_answers"] == 4
+    state = state_of(client, n_answers=4)
     assert [(one["name"], one["n_answers"]) for one in state["labellers"]] == [("Ann", 3), ("Bob", 1)]
     assert set(state["damage"]) == {"plain", "hard"}
     for found in state["damage"].values():

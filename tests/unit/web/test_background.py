@@ -3,6 +3,8 @@
 import threading
 import time
 
+import pytest
+
 from advrisk.web.background import Background
 
 
@@ -27,3 +29,20 @@ def test_after_long_work_it_rests_as_long_and_ends_at_once_all_the_same() -> Non
     before = time.monotonic()
     task.stop()
     assert time.monotonic() - before < 0.25, "a rest is no work to wait for"
+
+
+def test_work_that_is_interrupted_ends_at_once_and_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    began, interrupted = threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        assert interrupted.wait(10)
+        raise EOFError
+
+    task = Background(work, "test", interrupt=interrupted.set)
+    task.start()
+    task.notice()
+    assert began.wait(10)
+    task.stop()
+    assert not task._thread.is_alive()
+    assert capsys.readouterr().err == ""

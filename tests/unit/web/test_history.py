@@ -17,8 +17,8 @@ from advrisk.answers.records import Labeller, Shown, TrialRow
 from advrisk.answers.store import AnswerStore
 from advrisk.assess.damage.answers import fit_answers
 from advrisk.core.seeds import generator
-from advrisk.risk.labelling import next_size
-from advrisk.web.history import History
+from advrisk.risk.labelling import informative_sizes, next_size
+from advrisk.web.history import TrialHistory
 from advrisk.web.labelling import Labelling
 from advrisk.web.stimuli import Pool
 from advrisk.web.trials import Asking, is_catch, next_of_walk, next_shown
@@ -122,8 +122,9 @@ class Room:
         """What is chosen by the history is what is chosen by all rows."""
         store, pool = self.labelling.store, self.labelling.pool
         seen, place = self.labelling.seen(who), store.n_trials(who.id)
+        sizes = informative_sizes(self.curve, pool.sizes)
         by_rows = chosen(pool, self.asking, self.curve, who.id, place, store)
-        by_history = next_shown(pool, self.asking, self.curve, labeller=who.id, place=place, seen=seen)
+        by_history = next_shown(pool, self.asking, sizes, labeller=who.id, place=place, seen=seen)
         assert by_history == by_rows
         assert seen.n_answers == n_standing(store, who.id)
 
@@ -177,7 +178,7 @@ def test_a_walk_counts_what_stands(labelling: Labelling) -> None:
 
 def test_trials_that_are_read_out_of_order_are_chosen_from_in_their_order() -> None:
     """Where two processes write at once, a trial with a smaller number may be there later."""
-    first, second = History(), History()
+    first, second = TrialHistory(), TrialHistory()
     rows = [TrialRow(n, n, 0, Shown(f"s{n}", 0.1), "stands") for n in range(1, 9)]
     for row in rows:
         first.put(row)

@@ -53,12 +53,42 @@ def test_the_summary_is_made_anew_in_the_background(labelling: Labelling, monkey
     try:
         give(labelling)
         until(lambda: bool(failed))
-        assert labelling.summary is None
+        assert labelling.state is None
         labelling.notice()
-        until(lambda: labelling.summary is not None and labelling.summary.n_answers == 1)
+        until(lambda: labelling.state is not None and labelling.state["n_answers"] == 1)
         until(lambda: labelling.chooser.n_answers == 1)
     finally:
         labelling.stop()
+
+
+def test_if_nothing_can_be_fitted_beside_the_requests_questions_follow_the_answers_all_the_same(
+    labelling: Labelling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: Any) -> Any:
+        raise RunError("no process could be started")
+
+    monkeypatch.setattr(module.FitProcess, "fit", refuses)
+    labelling.start()
+    try:
+        until(lambda: labelling.behind)
+        for n in (1, 2):
+            give(labelling)
+            assert labelling.chooser.n_answers == n
+        assert labelling.state is None
+    finally:
+        labelling.stop()
+
+
+def test_nothing_is_fitted_again_for_the_same_answers(labelling: Labelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = module.FitProcess("summary", labelling.pool, labelling.store.url, labelling.settings)
+    fits = []
+    monkeypatch.setattr(process, "fit", lambda: fits.append(labelling.store.revision()))
+    for _ in range(2):
+        labelling._update_summary(process)
+    give(labelling)
+    for _ in range(2):
+        labelling._update_summary(process)
+    assert fits == [(0, 0), (1, 0)]
 
 
 @pytest.mark.parametrize("design", ["yes-no", "forced-choice"])

@@ -11,15 +11,16 @@ from advrisk.answers.records import Shown, TrialRow
 from advrisk.assess.damage.answers import fit_answers
 from advrisk.assess.damage.people import walk_order
 from advrisk.core.errors import RunError
-from advrisk.web.history import History, Seen
+from advrisk.risk.labelling import informative_sizes
+from advrisk.web.history import LabellerHistory, TrialHistory
 from advrisk.web.labelling import Labelling
 from advrisk.web.stimuli import Pool
 from advrisk.web.trials import Asking, at_size, is_catch, n_to_walk, next_shown
 
 
-def seen_by(pool: Pool, own: Iterable[Shown], others: Iterable[Shown] = (), *, labeller: int = 1) -> Seen:
+def seen_by(pool: Pool, own: Iterable[Shown], others: Iterable[Shown] = (), *, labeller: int = 1) -> LabellerHistory:
     """What a labeller was shown, and somebody else before."""
-    history = History([example.sample for example in pool.examples])
+    history = TrialHistory([example.sample for example in pool.examples])
     trials = [*((0, one) for one in others), *((labeller, one) for one in own)]
     places = Counter[int]()
     for n, (who, shown) in enumerate(trials):
@@ -30,10 +31,11 @@ def seen_by(pool: Pool, own: Iterable[Shown], others: Iterable[Shown] = (), *, l
 
 def sequence(pool: Pool, asking: Asking, n: int, *, labeller: int = 1, others: tuple[Shown, ...] = ()) -> list[Shown]:
     curve = fit_answers([], design=asking.design, plausible=pool.plausible, few=True)
+    sizes = informative_sizes(curve, pool.sizes)
     shown: list[Shown] = []
     for place in range(n):
         one = next_shown(
-            pool, asking, curve, labeller=labeller, place=place, seen=seen_by(pool, shown, others, labeller=labeller)
+            pool, asking, sizes, labeller=labeller, place=place, seen=seen_by(pool, shown, others, labeller=labeller)
         )
         if one is None:
             break

@@ -19,8 +19,8 @@ from advrisk.assess.certificate.records import (
     AnyMethod,
     AttackFacts,
     CertificateAssessment,
+    InterimPValue,
     ListCertificate,
-    Look,
     ModelCertificates,
     of_counts,
 )
@@ -171,8 +171,9 @@ def _list(
 
 
 def _not_right(rows: ModelRows, attacks: Sequence[AttackRows]) -> Flags:
-    """Samples that are answered wrongly when clean, or refused, clean or by some try of some attack."""
-    return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *(one.refused.any(axis=0) for one in attacks)]))
+    """Samples that are answered wrongly when clean, or refused, clean or attacked, or misread when attacked."""
+    attacked = ((one.refused | one.incorrect).any(axis=0) for one in attacks)
+    return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *attacked]))
 
 
 def _facts(attack: AttackRows, seen: int) -> AttackFacts:
@@ -244,13 +245,13 @@ def _seen(attacks: Sequence[AttackRows]) -> int:
     return int(finished.size if finished.all() else np.argmin(finished))
 
 
-def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, share: float) -> Look:
+def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, share: float) -> InterimPValue:
     seen = _seen(attacks)
     if not seen or calibration.population == "balanced":
-        return Look(seen, 1.0, None)
+        return InterimPValue(seen, 1.0, None)
     p = np.max([betting_p_values(attack.broken[:seen].astype(np.float64), alpha) for attack in attacks], axis=0)
     decided = np.flatnonzero(p <= share)
-    return Look(seen, float(p[-1]), int(decided[0]) + 1 if decided.size else None)
+    return InterimPValue(seen, float(p[-1]), int(decided[0]) + 1 if decided.size else None)
 
 
 def _sizes(lists: Mapping[str, Sequence[ListCertificate]], zeta: float) -> dict[tuple[str, str], CertifiedSizes]:

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from advrisk.core.digest import digest
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger
-from advrisk.risk.certificate.betting import look_order
-from advrisk.risk.certificate.counts import as_even_as_can_be
+from advrisk.risk.certificate.betting import calibration_order
+from advrisk.risk.certificate.counts import probability_of_even_counts
 
 Population = Literal["as-sampled", "balanced"]
 
@@ -23,7 +23,11 @@ _NAMED = 3  # samples named in a message
 _SAMPLES = "SELECT sample, hash, label, weight, strata FROM samples WHERE split = 'calibrate'"
 _TAINTED = """
     SELECT c.sample, o.sample AS other, o.split FROM samples c JOIN samples o ON c.hash = o.hash
-    WHERE c.split = 'calibrate' AND o.split IN ('train', 'tune') ORDER BY ALL
+    WHERE c.split = 'calibrate' AND o.split IN ('train', 'tune', 'dropped-train', 'dropped-tune') ORDER BY ALL
+"""
+_EVALUATED = """
+    SELECT count(DISTINCT c.sample) AS n FROM samples c JOIN samples o ON c.hash = o.hash
+    WHERE c.split = 'calibrate' AND o.split IN ('evaluate', 'dropped', 'dropped-calibrate')
 """
 
 
@@ -69,13 +73,13 @@ def read_calibration(ledger: Ledger, *, population: Population | None = None) ->
             f"calibrate are equally frequent ({_told(rows, 'class')}); say `population: as-sampled`"
         )
     return CalibrationSet(
-        samples=look_order({row["sample"]: row["hash"] or "" for row in rows}),
+        samples=calibration_order({row["sample"]: row["hash"] or "" for row in rows}),
         fingerprint=digest(sorted([row["sample"], row["hash"] or ""] for row in rows)),
         classes=dict(sorted(Counter(_label(row) for row in rows).items())),
         population=population or "as-sampled",
         evened=evened if population == "balanced" else (),
         notes=tuple(_notes(rows, evened, population)),
-        caveats=tuple(_on_copies(rows)),
+        caveats=(*_on_copies(rows), *_on_attacked_copies(ledger)),
     )
 
 
@@ -88,7 +92,8 @@ def _evened(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     for name in ("class", *_strata(rows)):
         counts = list(_counts(rows, name).values())
         named = name != "class" and max(counts) == 1
-        if len(counts) > 1 and not named and max(counts) - min(counts) <= 1 and as_even_as_can_be(counts) < _TOO_EVEN:
+        even = len(counts) > 1 and max(counts) - min(counts) <= 1
+        if even and not named and probability_of_even_counts(counts) < _TOO_EVEN:
             found.append(name)
     return tuple(found)
 
@@ -159,6 +164,18 @@ def _on_copies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"Samples to calibrate with the same content as another one: {twice}. They count, though they are hardly "
         "independent draws: take the copies out of the data, and certify on new samples in a new folder."
+    ]
+
+
+def _on_attacked_copies(ledger: Ledger) -> list[str]:
+    """A caveat on samples that this run attacked under another name, where results could be read before the test."""
+    (n,) = ledger.query(_EVALUATED)["n"].to_pylist()
+    if not n:
+        return []
+    return [
+        f"Samples to calibrate with the content of a sample that this run attacks, or attacked, under another name: "
+        f"{n}. What is asked may have been chosen after those results: take the copies out of the data, and certify on "
+        "new samples in a new folder."
     ]
 
 

@@ -87,7 +87,7 @@ class Attack(TestedCount):
     flags: list[str] = Field(description="reasons not to trust it")
 
 
-class Searched(_Part):
+class SearchPromise(_Part):
     """A search that looked for attacks of a list, and what it promises about settings that it did not try."""
 
     name: str
@@ -121,7 +121,7 @@ class AttackList(_Part):
     union: TestedCount = Field(description="a sample fails if any attack of the list breaks it")
     wrong: TestedCount = Field(description="not answered rightly, clean or under any attack: 1 - robust accuracy")
     would_take: str | None
-    searches: list[Searched] = Field(max_length=100)
+    searches: list[SearchPromise] = Field(max_length=100)
 
 
 class OneAttack(_Part):
@@ -148,7 +148,7 @@ class Claim(_Part):
     largest_eps: dict[str, float | None] = Field(description="by norm; null: none is certified")
 
 
-class Answers(_Part):
+class ReferenceAnswers(_Part):
     """The classes of clean answers to the samples to calibrate, by which the model is known again."""
 
     n: Samples = Field(description="samples whose class is part of the digest")
@@ -158,13 +158,15 @@ class Answers(_Part):
     digest: str = Field(description="of ids and classes")
 
 
-class Model(_Part):
+class CertifiedModel(_Part):
     """What is certified."""
 
     name: str
     digest: str | None
     source_digest: str | None = Field(description="of the Python files that make it; null: not known")
-    answers: Answers | None = Field(description="null: it may say another class when asked again, or none is known")
+    answers: ReferenceAnswers | None = Field(
+        description="null: it may say another class when asked again, or none is known"
+    )
     capability: str | None
     random: bool | None
 
@@ -181,7 +183,7 @@ class CleanError(_Part):
     level: float
 
 
-class Calibration(_Part):
+class CalibrationSamples(_Part):
     """The samples that the claim rests on."""
 
     n: Samples
@@ -202,7 +204,7 @@ class Member(_Part):
     p: float = Field(ge=0, le=1)
 
 
-class Provenance(_Part):
+class DocumentProvenance(_Part):
     """Where the numbers come from."""
 
     study: str
@@ -230,12 +232,12 @@ class CertificateDocument(_Part):
     advrisk: Literal["certificate"]
     version: Literal[3]
     claim: Claim
-    model: Model
+    model: CertifiedModel
     criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
     targets: dict[Label, list[int]] = Field(
         description="of the criterion target: the classes that samples of each class were to be read as"
     )
-    calibration: Calibration
+    calibration: CalibrationSamples
     clean_error: CleanError
     lists: list[AttackList] = Field(min_length=1, max_length=MAX_LISTS)
     attacks: list[OneAttack] = Field(description="each attack by itself, which shares zeta with nothing")
@@ -244,7 +246,7 @@ class CertificateDocument(_Part):
     assumptions: list[str]
     not_claimed: list[str]
     notes: list[str]
-    provenance: Provenance
+    provenance: DocumentProvenance
     signature: Signature | None = None
 
 
@@ -269,7 +271,7 @@ def certificate_document(
                 f"{model.model}: the attacks within {one.norm} {one.eps:g} are done on {one.look.n} of {one.n_total} "
                 "samples to calibrate, and a certificate is made at the end; run the same study again to go on"
             )
-    origin = Provenance(
+    origin = DocumentProvenance(
         study=study,
         seed=seed,
         made=(made or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -289,8 +291,8 @@ def composed(
     model: ModelCertificates,
     told: Sequence[ListCertificate],
     family: Sequence[Member],
-    about: Model,
-    origin: Provenance,
+    about: CertifiedModel,
+    origin: DocumentProvenance,
 ) -> dict[str, Any]:
     """A document without a signature: everything in it but counts and names is made here."""
     document = CertificateDocument(
@@ -407,17 +409,17 @@ def _claim(
     )
 
 
-def _model(ledger: Ledger, name: str) -> Model:
+def _model(ledger: Ledger, name: str) -> CertifiedModel:
     rows = ledger.query("SELECT * FROM models WHERE model = $model", {"model": name}).to_pylist()
     row = rows[0] if rows else {}
     answers = recorded_answers(ledger, name)
-    return Model(
+    return CertifiedModel(
         name=name,
         digest=row.get("digest"),
         source_digest=row.get("source_digest"),
         answers=None
         if answers is None
-        else Answers(n=answers.n, left_out=list(answers.left_out), digest=answers.digest),
+        else ReferenceAnswers(n=answers.n, left_out=list(answers.left_out), digest=answers.digest),
         capability=row.get("capability"),
         random=row.get("random"),
     )
@@ -433,9 +435,9 @@ def _versions(ledger: Ledger, model: str, of: Literal["version", "torch"]) -> li
     return [str(version) for version in rows["found"].to_pylist()]
 
 
-def _calibration(found: CertificateAssessment) -> Calibration:
+def _calibration(found: CertificateAssessment) -> CalibrationSamples:
     known = found.calibration
-    return Calibration(
+    return CalibrationSamples(
         n=known.n,
         fingerprint=known.fingerprint,
         classes={str(label): count for label, count in known.classes.items()},
@@ -487,8 +489,8 @@ def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:
     )
 
 
-def _searched(found: CertificateAssessment, one: ListCertificate, search: SearchFacts) -> Searched:
-    return Searched(
+def _searched(found: CertificateAssessment, one: ListCertificate, search: SearchFacts) -> SearchPromise:
+    return SearchPromise(
         name=search.name,
         method=search.method,
         rounds=search.rounds,

@@ -27,7 +27,7 @@ _UNSTEADY = f"""
 
 
 @dataclass(frozen=True)
-class CleanAnswers:
+class AnswersDigest:
     """The classes of a model's clean answers: a digest, and which samples are not part of it.
 
     `left_out` are places among all samples to calibrate, in the order of their ids, from 0.
@@ -38,7 +38,7 @@ class CleanAnswers:
     digest: str
 
 
-def recorded_answers(ledger: Ledger, model: str) -> CleanAnswers | None:
+def recorded_answers(ledger: Ledger, model: str) -> AnswersDigest | None:
     """What a run holds of a model; None where the same model may say another class when it is asked again."""
     if ledger.query(_UNSTEADY, {"model": model}).num_rows:
         return None
@@ -55,8 +55,8 @@ def recorded_answers(ledger: Ledger, model: str) -> CleanAnswers | None:
     return answers_of(dict.fromkeys(ordered, -1) | classes, left_out)
 
 
-def answers_of(classes: Mapping[str, int], left_out: tuple[int, ...]) -> CleanAnswers:
+def answers_of(classes: Mapping[str, int], left_out: tuple[int, ...]) -> AnswersDigest:
     """The same of classes by sample, without those at the places `left_out`."""
     omitted = set(left_out)
     kept = [[name, classes[name]] for place, name in enumerate(sorted(classes)) if place not in omitted]
-    return CleanAnswers(len(kept), left_out, digest(kept))
+    return AnswersDigest(len(kept), left_out, digest(kept))

@@ -2,7 +2,8 @@
 
 A run that was killed leaves such files, and its next start does the same cells, of the same names. So what is left
 behind for good belongs to cells that were never asked for again: of a study that was changed, or of a ledger whose last
-segments were cut off together with their lines of the history.
+segments were cut off together with their lines of the history. While a run is written to, its newest inputs wait for
+their rows; those from before it began do not.
 """
 
 from collections.abc import Iterator
@@ -18,12 +19,13 @@ _KEPT = ("cells", "crafted")  # under the names of their cells
 
 
 def caveats_of_leftovers(ledger: Ledger) -> list[str]:
-    """A sentence where such cells met samples to calibrate; none while somebody writes to the run."""
+    """A sentence where such cells met samples to calibrate."""
     folder = ledger.path.parent
-    if holder(folder) is not None:
-        return []
     cells = set(ledger.query("SELECT DISTINCT cell::VARCHAR AS cell FROM all_cells")["cell"].to_pylist())
     strays = [path for path in _kept(folder) if path.stem not in cells]
+    if strays and holder(folder) is not None:
+        began = (folder / "lock").stat().st_mtime
+        strays = [path for path in strays if path.stat().st_mtime < began]
     if not strays:
         return []
     rows = ledger.query("SELECT sample FROM samples WHERE split IN ('calibrate', 'dropped-calibrate')")

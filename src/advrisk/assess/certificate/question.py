@@ -20,7 +20,7 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import asked_question, refuse_lost
 from advrisk.ledger.searches import fruitless_words, read_searches
 from advrisk.risk.certificate.counts import check_rate
-from advrisk.study import CertificateSpec, Source, StudySpec, assessments, validated
+from advrisk.study import OPTIONS, CertificateSpec, Source, StudySpec, assessments, validated
 
 ON_FILTERS = (
     "a certificate holds for its frozen attacks on the whole calibration split, so a filter of samples does not apply"
@@ -29,7 +29,7 @@ _CHOSEN = "If it was chosen after results were seen, nothing is guaranteed."
 
 
 @assessments.register("certificate")
-class Certificate(Assessment):
+class Certificates(Assessment):
     """What is certified: attacks break at most alpha of inputs, said wrongly at most zeta of the time (PROSAC)."""
 
     kind = CertificateAssessment
@@ -53,6 +53,14 @@ class Certificate(Assessment):
         """Where the study asks for it."""
         return {} if context.study is not None and context.study.assess.certificate is not None else None
 
+    def missing(self, ledger: Ledger, why: str) -> str:
+        """Why nothing is certified."""
+        if why:
+            return f"Nothing is certified: {why}."
+        if not len(ledger.query("SELECT 1 FROM samples WHERE split = 'calibrate' LIMIT 1")):
+            return "Nothing is certified: no samples were set aside to calibrate."
+        return "Nothing is certified: samples were set aside to calibrate, but no certificate was asked for."
+
     def sections(self, result: CertificateAssessment, models: Sequence[str]) -> Iterable[Section]:
         """The verdict on each model and list first, every attack folded away."""
         return sections(result, models)
@@ -71,7 +79,7 @@ def asked_certificate(base: CertificateSpec, given: Mapping[str, Any]) -> tuple[
     for name in ("alpha", "zeta"):
         if name in changed:
             check_rate(name, changed[name])
-    asked = validated(CertificateSpec, base.model_dump() | changed, Source())
+    asked = validated(CertificateSpec, base.model_dump() | changed, OPTIONS)
     caveats = [
         f"{name} = {getattr(asked, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
         f"{LATER if name == 'alpha' else _CHOSEN}"

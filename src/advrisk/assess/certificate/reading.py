@@ -4,6 +4,8 @@
 - A sample that was answered wrongly when clean is no failure but clean error, which stands beside every certificate.
 - A row that ended with an error or a timeout counts as a failure: the attack may have succeeded. The loss so counted is
   never below the true one, so a certificate stays valid.
+- Of an attack with a target, an input that it makes the model read as some other wrong class is no failure; but it is
+  wrong in the end.
 - What a model refuses to answer is no failure, clean or attacked; but it is not answered rightly, and counts as wrong
   in the end. Whatever class stands behind a refused clean input, nobody was told it: an attack that makes the model
   answer it, and wrongly, succeeds, and the sample fails.
@@ -81,6 +83,7 @@ class AttackRows:
     there: Flags  # (repeats, n): false where a row is missing, the run not being finished
     untold: Flags  # (repeats, n): ended with an error or a timeout
     refused: Flags  # (repeats, n): the model refuses to answer the attacked input
+    incorrect: Flags  # (repeats, n): no success, but answered incorrectly: as another class than the target
     flags: tuple[str, ...] = ()  # reasons not to trust it
     keep: str | None = None
     max_queries: int | None = None
@@ -225,6 +228,7 @@ def _model_rows(
         table = _one_draw(ledger, model, table, where, calibration)
     table = table.drop_columns(["first_draw", "second_draw"])
     outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}
+    outcome["incorrect"] = _marked(shape, where, _read_as_others(ledger, table, where, calibration))
     wrong, refused, known = _clean(ledger, table, where, calibration, shape, "draw" if is_random else criterion)
     flags = {row["arm"]: tuple(row["flags"] or ()) for row in ledger.query(_FLAGS, {"model": model}).to_pylist()}
     spent = {row["arm"]: row for row in ledger.query(_STRENGTH, {"model": model, "arms": names}).to_pylist()}
@@ -303,6 +307,15 @@ def _one_draw(
     return table
 
 
+def _read_as_others(ledger: Ledger, table: pa.Table, where: tuple[Any, ...], calibration: CalibrationSet) -> Flags:
+    """Rows of attacks with a target that failed, and that are answered incorrectly all the same."""
+    answer = pc.fill_null(table["prediction"], -1).to_numpy().astype(np.int64)
+    true = _labels(ledger, calibration)[where[2]]
+    aimed = pc.is_in(table["criterion"].cast(pa.string()), value_set=pa.array(["target"]))
+    aimed = np.asarray(aimed.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return np.asarray(_is(table, "resisted") & aimed & (answer >= 0) & (true >= 0) & (answer != true))
+
+
 def _attack(
     row: Mapping[str, Any], marks: Mapping[str, Flags], wrong: Flags, flags: Mapping[str, tuple[str, ...]]
 ) -> AttackRows:
@@ -319,6 +332,7 @@ def _attack(
         there=tries["there"],
         untold=tries["untold"],
         refused=tries["refused"],
+        incorrect=tries["incorrect"],
         flags=flags.get(row["arm"], ()),
         keep=row["keep"],
         max_queries=row["max_queries"],

@@ -87,7 +87,7 @@ class SearchFacts:
 
 
 @dataclass(frozen=True)
-class Look:
+class InterimPValue:
     """The betting p-value of a list, which may be looked at while a run goes on."""
 
     n: int  # samples that were looked at, the first ones of the preset order
@@ -104,7 +104,7 @@ class ListCertificate:
     eps: float
     attacks: tuple[AttackFacts, ...]  # the worst first
     certificate: Certificate | None  # taken by itself; None while the run is not finished
-    look: Look
+    look: InterimPValue
     certified: bool  # together with all other lists of the run
     level: float  # the share of zeta that it was held against
     n_total: int

@@ -18,8 +18,8 @@ from advrisk.assess.certificate.records import (
     BETTING,
     AttackFacts,
     CertificateAssessment,
+    InterimPValue,
     ListCertificate,
-    Look,
     ModelCertificates,
     Premise,
     SearchFacts,
@@ -295,7 +295,7 @@ def _list(document: CertificateDocument, one: AttackList, sizes: CertifiedSizes)
             for attack in one.attacks
         ),
         certificate=certificate,
-        look=Look(one.n, 1.0, None),
+        look=InterimPValue(one.n, 1.0, None),
         certified=one.eps in sizes.eps[: sizes.n_certified],
         level=sizes.level,
         n_total=document.calibration.n,

@@ -41,6 +41,8 @@ def comparison_headline(result: RunComparison) -> str:
     """In one sentence, without whom it is of."""
     margin = f" by more than {result.margin_text}" if result.margin else ""
     deciding = _named([one for one in result.results if one.verdict == result.verdict], result)
+    if result.word in ("worse", "undecided") and result.improved:
+        deciding += f"; better in {_named(result.improved, result)}"
     return {
         "identical": "identical: the same model",
         "better": f"better in {_named(result.improved, result)}, and in nothing worse{margin}",

@@ -9,16 +9,18 @@ import numpy as np
 from advrisk.answers.records import Answer
 from advrisk.assess.damage.clean import clean_shares, correct_samples
 from advrisk.assess.damage.conflicts import conflict_text
-from advrisk.assess.damage.detector import Detection, DetectorDamage, detect
+from advrisk.assess.damage.detector import DetectedDamage, DetectorDamage, detect
 from advrisk.assess.damage.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
 from advrisk.assess.damage.examples import Example
 from advrisk.assess.damage.people import seen_by_people
 from advrisk.assess.damage.queries import on_queries, read_queries
+from advrisk.assess.damage.robust import Robustness
 from advrisk.assess.damage.rows import COLUMNS, damage_rows
 from advrisk.assess.damage.sizes import on_threshold, on_unmeasured, on_untried, tried_attacks, usual_thresholds
 from advrisk.assess.damage.walk import nearest_arms
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.core.labels import NUMBERED, Labels
 from advrisk.core.numbers import size_text
 from advrisk.core.plain import InJson, plain, plain_fields
 from advrisk.core.seeds import generator
@@ -34,11 +36,11 @@ from advrisk.risk.damage import (
     mean_perturbation_size,
     minimal_perturbation_size,
 )
-from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs
+from advrisk.risk.decision import Pair, ahead_of, decided_pairs, undecided_with
 from advrisk.risk.evasion import Evasion, Floats, ThresholdEvasion
-from advrisk.risk.mean_share import mean_difference, mean_share
+from advrisk.risk.mean_share import mean_difference
 from advrisk.risk.monte_carlo import MonteCarloDamage
-from advrisk.risk.queries import QueryPoints, was_tried
+from advrisk.risk.queries import QueryPoints, TriedAttack, was_tried
 from advrisk.study import DamageSpec
 
 AnyComparison = DamageComparison | EvasionComparison | MonteCarloDamage
@@ -102,7 +104,9 @@ class DamageAssessment(Tabular):
     crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
     part: tuple[str, ...] = ()  # which models and samples of the run these are, where not all
     notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
+    robustness: Robustness | None = field(default=None, repr=False, compare=False)  # at any size
     examples: tuple[Example, ...] = field(default=(), repr=False)  # for pages, which alone show pictures
+    labels: Labels = NUMBERED  # of classes and features in the examples
 
     columns: ClassVar[Columns] = COLUMNS
 
@@ -221,6 +225,7 @@ def assess_damage(
         question,
         thresholds=known or tuple(usual_thresholds([eps for eps in sizes if eps not in unmeasured])),
         stated=stated,
+        attacks=attacks,
         accuracy=clean.accuracy,
         rejection=clean.rejection,
         samples_left=samples_left,
@@ -241,12 +246,13 @@ def assess_distances(
     *,
     thresholds: tuple[float, ...] = (),
     stated: Stated | None = None,
+    attacks: tuple[TriedAttack, ...] = (),
     accuracy: Mapping[str, Estimate] | None = None,
     rejection: Mapping[str, Estimate] | None = None,
     samples_left: int | None = None,
     crafted_on: tuple[str, ...] = (),
     evasion: Evasion | None = None,
-    detection: Detection | None = None,
+    detection: DetectedDamage | None = None,
     people: Mapping[str, Estimate] | None = None,
     queries: Mapping[str, QueryPoints] | None = None,
     cost: float | None = None,
@@ -258,14 +264,17 @@ def assess_distances(
     comparison = _compared(distances, question, evasion, detection, cost, rng, stated=stated)
     pairs = decided_pairs(comparison, text=conflict_text) if comparison else ()
     best_clean = _best_clean(accuracy or {}, distances)
+    robustness = Robustness(
+        distances.by_model, question.level, stated.targeted, stated.correct, dict(queries or {}), attacks
+    )
     rows = [
         ModelDamage(
             model=model,
             clean_accuracy=(accuracy or {}).get(model),
             clean_rejection=(rejection or {}).get(model),
             clean_loss=_clean_loss(model, best_clean, stated.correct, question.level),
-            robust_accuracy=_robust(found, model, thresholds, question.level, stated, queries),
-            success_ratio={eps: _ratio(found, eps, question.level, (queries or {}).get(model)) for eps in thresholds},
+            robust_accuracy={} if stated.targeted else {eps: robustness.robust(model, eps) for eps in thresholds},
+            success_ratio={eps: robustness.broken(model, eps) for eps in thresholds},
             minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
             verdict=_verdict(model, pairs, distances),
@@ -293,6 +302,7 @@ def assess_distances(
         cost=cost,
         crafted_on=crafted_on,
         notes=(*notes, *(detection.notes if detection else ())),
+        robustness=robustness,
     )
 
 
@@ -332,7 +342,7 @@ def _compared(
     distances: Distances,
     question: DamageSpec,
     evasion: Evasion | None,
-    detection: Detection | None,
+    detection: DetectedDamage | None,
     cost: float | None,
     rng: np.random.Generator,
     *,
@@ -354,7 +364,7 @@ def _compared(
     return detector_free_damage(distances.by_model, rng=rng, stated=stated, **given)
 
 
-def _curve(comparison: AnyComparison | None, detection: Detection | None) -> Evasion | None:
+def _curve(comparison: AnyComparison | None, detection: DetectedDamage | None) -> Evasion | None:
     if comparison is None or isinstance(comparison, MonteCarloDamage):
         return detection.by_curve.evasion if detection and detection.by_curve else None
     return comparison.evasion
@@ -388,7 +398,7 @@ def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
         return f"undecided: {n_left_out} of {distances.n_samples} samples have no verdict"
     if lower := ahead_of(model, pairs):
         return f"more damage than {', '.join(lower)}"
-    undecided = alike(model, pairs)
+    undecided = undecided_with(model, pairs)
     return f"undecided against {', '.join(undecided)}" if undecided else LEAST
 
 
@@ -405,32 +415,6 @@ def _refuse_corruptions(ledger: Ledger, arms: Sequence[str]) -> None:
 def _targeted(ledger: Ledger) -> bool:
     found = ledger.query("SELECT 1 FROM outcomes WHERE criterion = 'target' LIMIT 1")
     return len(found) > 0
-
-
-def _ratio(found: Floats, eps: float, level: float, points: QueryPoints | None) -> Estimate:
-    """The share of samples broken within eps; of a model that answers at random, the share of queries."""
-    return mean_share(found <= eps if points is None else points.broken(eps), level=level)
-
-
-def _robust(
-    found: Floats,
-    model: str,
-    thresholds: Sequence[float],
-    level: float,
-    stated: Stated,
-    queries: Mapping[str, QueryPoints] | None,
-) -> dict[float, Estimate]:
-    """The share of samples, or of queries to a model that answers at random, that stay correct within each size.
-
-    Of samples that are not broken, those that are correct clean, where that is known sample by sample: judged by the
-    label, what is wrong clean has the distance 0. Of a target there is none.
-    """
-    if stated.targeted:
-        return {}
-    if points := (queries or {}).get(model):
-        return {eps: mean_share(points.correct(eps), level=level) for eps in thresholds}
-    held = stated.correct.get(model, np.ones(len(found)))
-    return {eps: mean_share(held * (found > eps), level=level) for eps in thresholds}
 
 
 def _best_clean(accuracy: Mapping[str, Estimate], distances: Distances) -> str | None:

@@ -21,7 +21,7 @@ from advrisk.study import CLEAN, AlarmSpec
 
 
 @dataclass(frozen=True)
-class Detection:
+class DetectedDamage:
     """What a detector leaves of the attacks: asked about them, and under the curve fitted to its answers."""
 
     monte_carlo: MonteCarloDamage
@@ -49,7 +49,7 @@ class DetectorDamage:
 
 def detect(
     ledger: Ledger, distances: Distances, asked: AlarmSpec, *, level: float = 0.95, rng: np.random.Generator
-) -> Detection:
+) -> DetectedDamage:
     """Both estimates with a detector that has scored the run, and whether one curve holds for all models and arms."""
     watched = watch(ledger, distances, asked.name, threshold=asked.alarm)
     walked, thresholds = watched.walked, watched.thresholds
@@ -67,10 +67,10 @@ def detect(
         curve = fit_bayesian(answers.sizes, answers.undetected, guess=None, lapse=None)
     except RiskError as error:
         unfitted = f"No curve was fitted to the answers of {found.detector}: {error}."
-        return Detection(found, None, (*found.warnings, unfitted))
+        return DetectedDamage(found, None, (*found.warnings, unfitted))
     groups = {"model": answers.models, "arm": [None if arm == CLEAN.id else arm for arm in answers.arms]}
     doubts = unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
     if doubt := shape_warning(shape_test(curve), MONOTONE_OF_RUN):
         doubts.append(doubt)
     by_curve = compare_damage({model: walk.size for model, walk in walked.items()}, curve, level=level, rng=rng)
-    return Detection(found, by_curve, (*found.warnings, *doubts))
+    return DetectedDamage(found, by_curve, (*found.warnings, *doubts))

@@ -1,11 +1,12 @@
-"""Adversarial examples beside their originals, as small pictures."""
+"""Adversarial examples beside their originals: small pictures, or the columns of a table that changed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from advrisk.assess.changes import Change, changes, n_changes
 from advrisk.assess.damage.distances import Distances
 from advrisk.core.errors import LedgerError
 from advrisk.core.pictures import Array, Bounds, png
@@ -27,15 +28,18 @@ _SMALLEST = """
 
 
 @dataclass(frozen=True)
-class Attacked:
+class NearestSuccess:
     """One model's nearest adversarial example of a sample."""
 
     model: str
-    png: bytes  # beside it the change, amplified
     prediction: int
     confidence: float | None
     distance: float
     arm: str
+    png: bytes = b""  # of an image
+    with_change: bytes = b""  # the same and, beside it, the change, amplified
+    changes: tuple[Change, ...] = ()  # of a row of a table
+    n_changed: int = 0  # features, of which `changes` are some
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,8 @@ class Example:
 
     sample: str
     label: int
-    png: bytes
-    attacked: tuple[Attacked, ...]
+    png: bytes  # empty of a row of a table
+    attacked: tuple[NearestSuccess, ...]
     others: Mapping[str, str]  # model -> why it has no adversarial example to show
 
 
@@ -88,14 +92,21 @@ def _chosen(distances: Distances, models: list[str], count: int) -> list[str]:
 
 def _example(storage: Storage, sample: str, hits: Sequence[Row], others: Mapping[str, str], bounds: Bounds) -> Example:
     original = _input(storage.fetch(shard_inputs(storage.folder, str(hits[0]["shard"]))), sample)
-    if original.ndim != 3 or original.shape[0] not in (1, 3):
-        raise LedgerError(f"{sample} is not an image")
-    attacked = []
-    for hit in hits:
-        adversarial = _input(storage.fetch(cell_inputs(storage.folder, hit["cell"])), sample)
-        told = {name: hit[name] for name in ("model", "prediction", "confidence", "distance", "arm")}
-        attacked.append(Attacked(png=png(_with_change(adversarial, original, bounds)), **told))
-    return Example(sample, hits[0]["label"], png(original, bounds), tuple(attacked), others)
+    image = original.ndim == 3 and original.shape[0] in (1, 3)
+    if not image and original.ndim != 1:
+        raise LedgerError(f"{sample} is neither an image nor a row of a table")
+    attacked = (
+        _attacked(hit, _input(storage.fetch(cell_inputs(storage.folder, hit["cell"])), sample), original, bounds)
+        for hit in hits
+    )
+    return Example(sample, hits[0]["label"], png(original, bounds) if image else b"", tuple(attacked), others)
+
+
+def _attacked(hit: Row, adversarial: Array, original: Array, bounds: Bounds) -> NearestSuccess:
+    found = NearestSuccess(**{name: hit[name] for name in ("model", "prediction", "confidence", "distance", "arm")})
+    if original.ndim == 1:
+        return replace(found, changes=changes(original, adversarial), n_changed=n_changes(original, adversarial))
+    return replace(found, png=png(adversarial, bounds), with_change=png(_with_change(adversarial, original, bounds)))
 
 
 def _input(path: Path, sample: str) -> Array:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from advrisk.assess.damage.assessment import DamageAssessment
-from advrisk.assess.damage.words import damage_name
+from advrisk.assess.damage.words import damage_name, share_name
 from advrisk.core.numbers import level_text
 from advrisk.core.palette import (
     COLOURS,
@@ -14,6 +14,7 @@ from advrisk.core.palette import (
     category_axis,
     cycled,
     edge_of,
+    few_marks,
     line_of,
     named,
     places_of,
@@ -24,6 +25,7 @@ from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, ThresholdEvasi
 
 _POINTS = 1000
 _SMOOTH = 200  # points of a smooth curve
+_MARKED = 12  # points of a curve, of which fewer are marked
 _UNDETECTED = "Ψ: undetected"
 
 
@@ -62,6 +64,56 @@ def success_curves(assessment: DamageAssessment, *, places: Places | None = None
             "height": 420,
         },
     }
+
+
+def robust_curves(assessment: DamageAssessment, *, places: Places | None = None) -> Plot | None:
+    """Robust accuracy of every model against the size, with bands; of a target, the attack success rate.
+
+    Points are marked where attacks had a fixed eps; None where there is no size to draw.
+    """
+    basis = assessment.robustness
+    sizes = basis.curve_sizes(assessment.thresholds) if basis else []
+    if basis is None or len(sizes) < 2:
+        return None
+    places = places_of(assessment.distances.by_model, places)
+    lines: list[Plot] = []
+    marked = len(sizes) < _MARKED
+    for row in assessment.models:
+        shares = [(basis.broken if basis.targeted else basis.robust)(row.model, size) for size in sizes]
+        low, value, high = ([round(getattr(one, end), 4) for one in shares] for end in ("low", "value", "high"))
+        shared = {"type": "scatter", "x": [round(size, 6) for size in sizes], "legendgroup": row.model}
+        edge = shared | {"mode": "lines", "line": {"width": 0}}
+        filled = {"fill": "tonexty", "fillcolor": f"{cycled(COLOURS, places[row.model])}26"}
+        lines += [
+            edge | edge_of(row.model, "low") | {"y": low},
+            edge | edge_of(row.model, "high") | {"y": high} | filled,
+            shared
+            | {
+                "mode": "lines+markers" if marked else "lines",
+                **named(row.model),
+                "y": value,
+                "customdata": list(zip(low, high, strict=True)),
+                "line": {**line_of(places[row.model]), "width": 2.5},
+                "marker": few_marks(places[row.model]),
+                "hovertemplate": f"{plain_label(row.model)}<br>size %{{x:.3g}}: %{{y:.1%}}<br>"
+                "between %{customdata[0]:.1%} and %{customdata[1]:.1%}<extra></extra>",
+            },
+        ]
+    return {
+        "data": lines,
+        "layout": {
+            "xaxis": {"title": {"text": f"size of the perturbation ({assessment.distances.norm})"}},
+            "yaxis": {"title": {"text": share_name(assessment)}, "range": [0, 1.02], "tickformat": ".0%"},
+            "shapes": [_upright(eps) for eps in assessment.thresholds],
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+            "height": 340,
+        },
+    }
+
+
+def _upright(eps: float) -> Plot:
+    ends = {"x0": eps, "x1": eps, "y0": 0, "y1": 1, "yref": "paper"}
+    return {"type": "line", **ends, "line": {"color": GRAY, "dash": "dot", "width": 1}}
 
 
 def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Plot]:

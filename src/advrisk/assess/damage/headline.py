@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
-from advrisk.assess.damage.words import behind, damage_name, share_name, shares_at, what_would_decide
+from advrisk.assess.damage.words import behind, bound_text, damage_name, share_name, shares_at, what_would_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import listed
 from advrisk.core.numbers import percent_text
-from advrisk.risk.decision import Pair, alike
+from advrisk.risk.decision import Pair, undecided_with
 from advrisk.risk.evasion import ThresholdEvasion
 from advrisk.risk.paired_share import share_difference
 
@@ -58,7 +58,7 @@ def _other_side(found: DamageAssessment) -> str:
     if row is None or not found.thresholds:
         return ""
     eps = found.thresholds[-1]
-    share = f"{_bound(found, eps)}{_share(shares_at(row, found)[eps])}"
+    share = f"{bound_text(found, eps)}{_share(shares_at(row, found)[eps])}"
     return f", whose {share_name(found)} is {share} at {_size(found, eps)}"
 
 
@@ -67,7 +67,7 @@ def _undecided(found: DamageAssessment) -> str:
     if found.distances.too_few:
         return f"No model is named yet, {best.verdict}"
     open_ones = [pair for pair in found.pairs if pair.undecided and best.model in (pair.lower, pair.higher)]
-    names = [best.model, *alike(best.model, found.pairs)]
+    names = [best.model, *undecided_with(best.model, found.pairs)]
     if conflicts := list(dict.fromkeys(text for pair in open_ones for text in pair.conflicts)):
         return f"Undecided between {listed(names)}: {conflicts[0].rstrip('.')}"
     rows = [row for row in found.models if row.model in names][:_MODELS]
@@ -111,7 +111,7 @@ def _side_by_side(rows: Sequence[ModelDamage], found: DamageAssessment) -> str:
         shown = [f"{one.value:.3f}" if found.relative else _share(one) for one in damage]
         parts.append(f"{damage_name(relative=found.relative)} {_least(found)}{listed(shown)}")
     parts += [
-        f"{share_name(found)} at {_size(found, eps)} {_bound(found, eps)}"
+        f"{share_name(found)} at {_size(found, eps)} {bound_text(found, eps)}"
         f"{_each(shares_at(row, found)[eps] for row in rows)}"
         for eps in found.thresholds
     ]
@@ -129,16 +129,11 @@ def how_bad(row: ModelDamage, found: DamageAssessment) -> str:
 def _under_attack(row: ModelDamage, found: DamageAssessment) -> str:
     if found.thresholds:
         shares = shares_at(row, found)
-        at = [f"{_bound(found, eps)}{_share(shares[eps])} at {_size(found, eps)}" for eps in found.thresholds]
+        at = [f"{bound_text(found, eps)}{_share(shares[eps])} at {_size(found, eps)}" for eps in found.thresholds]
         return f"{share_name(found)} {', '.join(at)}"
     if row.mean_size is None:
         return "no attack broke a sample that was correct"
     return f"mean adversarial distance {row.mean_size.value:.3g} ({found.distances.norm})"
-
-
-def _bound(found: DamageAssessment, eps: float) -> str:
-    """`at most `, where no attack had this size."""
-    return "" if eps not in found.untried else "at least " if found.targeted else "at most "
 
 
 def _size(found: DamageAssessment, eps: float) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from advrisk.answers.records import Answer
 from advrisk.core.seeds import key
-from advrisk.risk.labelling import SeenByPeople
+from advrisk.risk.labelling import LabelledDamage
 
 Said = dict[str, dict[str, bool]]  # sample -> labeller -> whether nothing was noticed; the last answer counts
 
@@ -29,7 +29,7 @@ def seen_by_people(
     *,
     seed: int,
     nearest_arms: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, SeenByPeople]:
+) -> dict[str, LabelledDamage]:
     """What was seen of each model that was asked about at random.
 
     It ends before the first sample that is still to be answered, not with the last that was: that the last one
@@ -45,7 +45,7 @@ def seen_by_people(
         easy = {sample for sample in samples if resisted[place[sample]]}
         walked = _until_unknown(order, easy | said.keys())
         values = [0.0 if sample in easy else float(np.mean(list(said[sample].values()))) for sample in walked]
-        found[model] = SeenByPeople(model, tuple(walked), np.array(values), _shares(order, easy, said))
+        found[model] = LabelledDamage(model, tuple(walked), np.array(values), _shares(order, easy, said))
     return found
 
 

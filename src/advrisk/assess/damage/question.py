@@ -19,9 +19,9 @@ from advrisk.core.errors import LedgerError, RiskError
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section, Unanswered
 from advrisk.ledger import Ledger
-from advrisk.ledger.layout import EVASION_FILE, read_extent
+from advrisk.ledger.layout import EVASION_FILE, read_extent, read_labels
 from advrisk.risk.evasion import Evasion, ThresholdEvasion, evasion_notes, read_evasion, threshold
-from advrisk.study import AVERAGE, AlarmSpec, DamageSpec, Norm, Source, assessments, validated
+from advrisk.study import AVERAGE, OPTIONS, AlarmSpec, DamageSpec, Norm, assessments, validated
 
 AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a size
 
@@ -85,7 +85,8 @@ class Damage(Assessment):
 
     def illustrated(self, folder: Path, ledger: Ledger, result: DamageAssessment) -> DamageAssessment:
         """With the nearest successes."""
-        return replace(result, examples=tuple(nearest_examples(folder, ledger, result.distances)))
+        examples = tuple(nearest_examples(folder, ledger, result.distances))
+        return replace(result, examples=examples, labels=read_labels(folder))
 
 
 def damage_question(
@@ -110,7 +111,7 @@ def damage_question(
         )
     if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
         given = {"norm": norm, "thresholds": None} | given
-    asked = validated(DamageSpec, asked.model_dump() | given, Source())
+    asked = validated(DamageSpec, asked.model_dump() | given, OPTIONS)
     refuse_beyond_data(context.folder, asked, curve)
     if curve is not None or asked.evasion in (None, AVERAGE):
         return DamageQuestion(asked, curve, notes)
@@ -129,7 +130,7 @@ def refuse_beyond_data(folder: Path, asked: DamageSpec, curve: Evasion | None = 
     sizes += [("evasion", evasion)] if isinstance(evasion, float) else []
     for place, size in sizes:
         if complaint := extent.complaint(size, asked.norm):
-            raise Source().error((place,), complaint)
+            raise OPTIONS.error((place,), complaint)
 
 
 def answers_of_detector(
@@ -137,7 +138,7 @@ def answers_of_detector(
 ) -> tuple[AnswerRows, Norm]:
     """What a detector says of clean inputs and nearest successes, and the norm of the sizes."""
     asked = damage_question(context, norm=norm, evasion=AVERAGE, **({} if arms is None else {"arms": arms})).asked
-    alarm = validated(AlarmSpec, detector, Source())
+    alarm = validated(AlarmSpec, detector, OPTIONS)
     distances = smallest_distances(context.ledger, norm=asked.norm, arms=asked.arms)
     found = detector_answers(context.ledger, distances, alarm.name, threshold=alarm.alarm)
     rows = AnswerRows(tuple(found.sizes.tolist()), tuple(found.undetected.tolist()), found.models, found.arms)

@@ -3,13 +3,21 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from advrisk.assess.damage.assessment import LEAST, DamageAssessment, ModelDamage
-from advrisk.assess.damage.examples import Attacked, Example
 from advrisk.assess.damage.figures import damage_intervals, success_curves
+from advrisk.assess.damage.front import example_sections, front
 from advrisk.assess.damage.headline import headline
-from advrisk.assess.damage.words import damage_kind, damage_name, findings, shares_at, size_columns, what_would_decide
+from advrisk.assess.damage.words import (
+    bound_text,
+    damage_kind,
+    damage_name,
+    findings,
+    shares_at,
+    size_columns,
+    what_would_decide,
+)
 from advrisk.assess.pairs import pair_quantities
 from advrisk.core.estimate import NamedEstimate
-from advrisk.core.names import counted, cut, few
+from advrisk.core.names import counted, few
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.palette import Places, model_places
 from advrisk.core.sections import (
@@ -18,8 +26,6 @@ from advrisk.core.sections import (
     Figure,
     Group,
     Headline,
-    Picture,
-    Pictures,
     Section,
     Summary,
     Table,
@@ -28,10 +34,9 @@ from advrisk.core.sections import (
 from advrisk.core.sections import Value as Shown
 from advrisk.core.values import estimate_text, number_text
 from advrisk.risk.damage import DamageComparison
-from advrisk.risk.decision import Pair
+from advrisk.risk.decision import Pair, undecided_with
 
 Field = tuple[Column, Callable[[ModelDamage], Shown]]
-_NAME = 60  # characters of a name below a picture
 _MOST = 4  # changes of order that are listed one by one
 
 
@@ -40,6 +45,7 @@ def sections(found: DamageAssessment, models: Sequence[str] = ()) -> Iterator[Se
     places = model_places(models)
     yield Headline(headline(found))
     yield from summaries(found)
+    yield front(found, places)
     yield Text(_how(found), how=True)
     yield _decision_table(found)
     yield Text(tuple(findings(found, pairs=found.decided)))
@@ -50,7 +56,7 @@ def sections(found: DamageAssessment, models: Sequence[str] = ()) -> Iterator[Se
         yield Group("Pairwise comparison", tuple(_pairwise(found)), folded=found.decided)
     yield Group("How much it takes to break each model", tuple(_curves(found, places)))
     if found.examples:
-        yield Group("Adversarial examples", tuple(_examples(found)), folded=True)
+        yield Group("Adversarial examples", tuple(example_sections(found)), folded=True)
 
 
 def quantities(found: DamageAssessment) -> Iterator[NamedEstimate]:
@@ -193,42 +199,12 @@ def _curves(found: DamageAssessment, places: Places) -> Iterator[Section]:
     yield Figure("Samples broken by size", success_curves(found, places=places), about)
 
 
-# Adversarial examples
-
-
-def _examples(found: DamageAssessment) -> Iterator[Section]:
-    yield Text(
-        (
-            "The nearest one found for each model, from samples that break easily (top) to hard ones. Beside it stands "
-            "the change, amplified: gray means unchanged.",
-        ),
-        how=True,
-    )
-    for one in found.examples:
-        original = Picture(one.png, f"original of {one.sample}", _below_original(one))
-        attacked = (
-            Picture(hit.png, f"adversarial example against {hit.model}, and the amplified change", _below(hit))
-            for hit in one.attacked
-        )
-        yield Pictures(f"{one.sample}: class {one.label}", (original, *attacked))
-
-
-def _below_original(example: Example) -> str:
-    others = (f"{cut(model, _NAME)}: {word}" for model, word in example.others.items())
-    return "; ".join([f"original, class {example.label}", *others])
-
-
-def _below(hit: Attacked) -> str:
-    sure = "" if hit.confidence is None else f", {percent_text(hit.confidence)} sure"
-    read = f"{cut(hit.model, _NAME)}: read as {hit.prediction}{sure}"
-    return f"{read}; size {number_text(hit.distance, 'number')}, {cut(hit.arm, _NAME)}"
-
-
 def summaries(found: DamageAssessment) -> Iterator[Summary]:
     """Its sentences for each part."""
-    yield Summary("sure", (*_on_best(found), _rests_on(found)))
+    yield Summary("sure", (*filter(None, _on_best(found)), _rests_on(found)))
     yield Summary("drivers", tuple(_on_clean_error(found)))
     yield Summary("undecided", (*_on_pairs(found), *_on_order(found)))
+    yield Summary("untested", (*_on_notice(found), *_on_left_out(found)))
 
 
 def _on_best(found: DamageAssessment) -> Iterator[str]:
@@ -244,13 +220,21 @@ def _on_best(found: DamageAssessment) -> Iterator[str]:
     if best.operational_risk is not None:
         yield f"An attacked input of {best.model} costs {estimate_text(best.operational_risk, 'amount')} on average."
     yield from (_on_next(pair, found) for pair in found.pairs[:1] if not pair.undecided)
-    shares = {name: shares_at(best, found)[eps] for name, eps in size_columns(found).items()}
-    shares |= {} if best.clean_accuracy is None else {"clean accuracy": best.clean_accuracy}
-    if shares:
-        told = ", ".join(f"{name} {estimate_text(share, 'share')}" for name, share in shares.items())
-        yield f"{best.model}: {told} ({found.distances.norm})."
+    close = [best.model, *([] if found.decided else undecided_with(best.model, found.pairs))]
+    yield from (_on_shares(row, found) for row in [row for row in found.models if row.model in close][:_MOST])
     if isinstance(found.comparison, DamageComparison):
         yield "Relative damage compares these models on these samples; it is no probability of an accident."
+
+
+def _on_shares(row: ModelDamage, found: DamageAssessment) -> str:
+    """Robust accuracy at each size, and clean accuracy, with their intervals."""
+    named = size_columns(found).items()
+    told = [
+        f"{name} {bound_text(found, eps)}{estimate_text(shares_at(row, found)[eps], 'share')}" for name, eps in named
+    ]
+    if row.clean_accuracy is not None:
+        told.append(f"clean accuracy {estimate_text(row.clean_accuracy, 'share')}")
+    return f"{row.model}: {', '.join(told)} ({found.distances.norm})." if told else ""
 
 
 def _on_next(pair: Pair, found: DamageAssessment) -> str:
@@ -290,3 +274,20 @@ def _on_order(found: DamageAssessment) -> Iterator[str]:
     if isinstance(found.comparison, DamageComparison):
         for change in found.comparison.order_changes[:_MOST]:
             yield f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
+
+
+def _on_notice(found: DamageAssessment) -> Iterator[str]:
+    if found.relative:
+        so = "damage is relative to these models, and no probability" if found.comparison else "there is no damage"
+        yield f"No evasion curve and no alarm was given, so nobody knows what goes unnoticed: {so}."
+
+
+def _on_left_out(found: DamageAssessment) -> Iterator[str]:
+    distances = found.distances
+    left_out = []
+    if distances.n_unfinished:
+        left_out.append(f"{counted(distances.n_unfinished, 'sample')} not finished")
+    if distances.n_without_verdict:
+        left_out.append(f"{counted(distances.n_without_verdict, 'sample')} on which an attack gave no verdict")
+    if left_out:
+        yield f"Left out of {distances.n_samples:,} samples: {', '.join(left_out)}."

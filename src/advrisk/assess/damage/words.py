@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
-from advrisk.assess.words import samples_that_decide
+from advrisk.assess.pairs import samples_that_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
@@ -198,6 +198,11 @@ def share_name(found: DamageAssessment) -> str:
 def shares_at(row: ModelDamage, found: DamageAssessment) -> Mapping[float, Estimate]:
     """Size -> the share that its column shows."""
     return row.success_ratio if found.targeted else row.robust_accuracy
+
+
+def bound_text(found: DamageAssessment, eps: float) -> str:
+    """`at most `, where no attack had this size."""
+    return "" if eps not in found.untried else "at least " if found.targeted else "at most "
 
 
 def size_columns(found: DamageAssessment) -> dict[str, float]:

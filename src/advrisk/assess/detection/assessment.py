@@ -22,7 +22,7 @@ from advrisk.risk.detection.arms import Defeat, defeats
 from advrisk.risk.detection.entries import Entry, Scored, Settings
 from advrisk.risk.detection.groups import ADAPTIVE, MULTI_ARMED
 from advrisk.risk.detection.performance import RESAMPLES, auroc_difference, check_rates
-from advrisk.risk.detection.table import Table, detection_table
+from advrisk.risk.detection.table import DetectionTable, detection_table
 from advrisk.risk.monte_carlo import FALSE_ALARMS, Threshold
 
 DEFAULT_THRESHOLD: Mapping[str, float] = {FALSE_ALARMS: 0.05}
@@ -35,13 +35,13 @@ class DetectorTable:
     model: str
     detector: str  # its full name in the ledger
     n: int  # samples
-    table: Table
+    table: DetectionTable
     defeat: Defeat
 
     in_json: ClassVar[InJson] = {
         "table": None,
         **{f"table.{name}": name for name in ("n_attackable", "n_arms", "columns", "rows", "worst_group", "adaptive")},
-        "table.n_knowing": "n_arms_knowing",
+        "table.n_adaptive": "n_arms_knowing",
     }
 
     @property

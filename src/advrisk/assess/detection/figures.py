@@ -11,7 +11,7 @@ from advrisk.core.palette import COLOURS, GRAY, Plot, cycled, few_marks, named, 
 from advrisk.core.sections import Alternatives, Figure
 from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.roc import Roc
-from advrisk.risk.detection.table import Table
+from advrisk.risk.detection.table import DetectionTable
 
 _POINTS = 200  # of a curve
 _SINGLE = "dash"
@@ -69,7 +69,7 @@ def roc_curves(tables: Sequence[DetectorTable], group: str) -> Plot:
     }
 
 
-def _chance(group: str, table: Table) -> Plot:
+def _chance(group: str, table: DetectionTable) -> Plot:
     """What random numbers would get against all arms of a group: below the diagonal, and the lower the more arms."""
     fpr, tpr = (rates.tolist() for rates in table.chance_roc(group))
     n_arms = table.row(group).entries[MULTI_ARMED].n_arms

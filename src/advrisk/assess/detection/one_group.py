@@ -35,11 +35,12 @@ def _on_arms(one: GroupCurves) -> str:
 def _measured(found: DetectionAssessment, curves: Sequence[GroupCurves]) -> Table:
     columns = (
         *(Column("detector"), Column("model"), Column("AUROC", "number"), Column("chance", "number")),
-        *(Column(fpr_name(found.tpr), "share"), Column("FPR by chance", "share")),
+        *(Column("arms", "count"), Column(fpr_name(found.tpr), "share"), Column("FPR by chance", "share")),
     )
     entries = [(one.table, one.row.entries[MULTI_ARMED]) for one in curves]
     rows = tuple(
-        (of.name, of.model, one.auroc, one.chance_auroc, one.fpr_at_tpr, one.chance_fpr) for of, one in entries
+        (of.name, of.model, one.auroc, one.chance_auroc, one.n_arms, one.fpr_at_tpr, one.chance_fpr)
+        for of, one in entries
     )
     return Table(f"Each detector against all arms of {curves[0].row.label}", columns, rows, (CHANCE,))
 

@@ -12,6 +12,7 @@ from advrisk.assess.protocol import Assessment
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.sections import Section
 from advrisk.core.seeds import key
+from advrisk.ledger import Ledger
 from advrisk.study import assessments
 from advrisk.study.options import DetectionOptions
 
@@ -46,6 +47,11 @@ class Detection(Assessment):
             return {}
         limit = alarm["threshold"] if alarm.get("threshold") is not None else {"false_alarms": alarm["false_alarms"]}
         return {"detectors": [alarm["name"]], "threshold": limit}
+
+    def missing(self, ledger: Ledger, why: str) -> str:
+        """That nobody asked."""
+        del ledger
+        return "" if why else "No detector was assessed."
 
     def sections(self, result: DetectionAssessment, models: Sequence[str]) -> Iterable[Section]:
         """Every detector in front of every model, the best first; then what is behind the averages."""

@@ -105,7 +105,7 @@ def on_model(tables: Sequence[DetectorTable]) -> str:
     """How many samples of a model there are and could be attacked, and how many arms know one of its detectors."""
     first = tables[0]
     n_attackable, n_usual = first.table.n_attackable, first.table.n_arms
-    n_knowing = sum(one.table.n_knowing for one in tables)
+    n_knowing = sum(one.table.n_adaptive for one in tables)
     some = "" if n_attackable == first.n else f", {n_attackable} of them attackable"
     knowing = f", {n_knowing} that {'knows' if n_knowing == 1 else 'know'} one" if n_knowing else ""
     usual = f"{counted(n_usual, 'arm')} that {'knows' if n_usual == 1 else 'know'} no detector"
@@ -162,6 +162,7 @@ def _overview(found: DetectionAssessment) -> Table:
         Column("model"),
         Column("AUROC", "number"),
         Column("chance", "number"),
+        Column("arms", "count"),
         Column(fpr_name(found.tpr), "share"),
         Column("FPR by chance", "share", detail=True),
         Column("worst group"),
@@ -169,7 +170,7 @@ def _overview(found: DetectionAssessment) -> Table:
     )
     rows = tuple(
         (
-            *(one.name, one.model, _average(one), one.overall.chance_auroc),
+            *(one.name, one.model, _average(one), one.overall.chance_auroc, one.overall.n_arms),
             *(one.overall.fpr_at_tpr, one.overall.chance_fpr, _worst_group(one), _worst_objective(one)),
         )
         for one in found.tables
@@ -228,15 +229,16 @@ def _auroc(entry: Entry) -> Cell:
 
 def _defeats(found: DetectionAssessment) -> Table:
     columns = (
-        *(Column("detector"), Column("model"), Column("some arm gets past", "share"), Column("most often")),
-        *(Column("cheapest", detail=True), Column("arms tried", "count", detail=True)),
+        *(Column("detector"), Column("model"), Column("some arm gets past", "share")),
+        *(Column("arms tried", "count"), Column("most often"), Column("cheapest", detail=True)),
         Column(PAPER, "share", detail=True),
         *(Column("threshold", "magnitude", detail=True), Column("false alarms", "share")),
     )
     rows = tuple(
         (
-            *(one.name, one.model, one.defeat.unseen, _past(one.defeat.most_often), _past(one.defeat.cheapest)),
-            *(len(one.defeat.arms), one.defeat.unseen_paper, one.defeat.threshold, one.defeat.false_alarms),
+            *(one.name, one.model, one.defeat.unseen, one.defeat.n_arms),
+            *(_past(one.defeat.most_often), _past(one.defeat.cheapest), one.defeat.unseen_paper),
+            *(one.defeat.threshold, one.defeat.false_alarms),
         )
         for one in found.tables
     )

@@ -67,7 +67,7 @@ def _drawn(found: FailureModes, sheets: Sequence[Sheet]) -> Any:
             for offset, png in enumerate(_pictures(held)):
                 image.paste(_thumbnail(png), (corner[0] + offset * (_SIDE + _GAP // 2), corner[1]))
             below = corner[1] + _SIDE + 3
-            for line, text in enumerate((caption(one), one.arm)):
+            for line, text in enumerate((caption(one, found.labels), one.arm)):
                 fitting = _cut(text, tile[0] - _GAP, font)
                 draw.text((corner[0], below + line * (_TEXT + 3)), fitting, fill="black" if not line else "#555555",
                           font=font)  # fmt: skip

@@ -4,16 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from advrisk.assess.failures.modes import Change, Exhibit, Failure, FailureModes
+from advrisk.assess.changes import changes, n_changes
+from advrisk.assess.failures.modes import Exhibit, Failure, FailureModes
 from advrisk.core.errors import LedgerError
 from advrisk.core.pictures import Array, Bounds, is_image, png
 from advrisk.ledger.inputs import cell_inputs, read_bounds, read_inputs, shard_inputs
 from advrisk.ledger.storage import Storage
 from advrisk.risk.indicators.tensor import CLEAN
-
-_FEATURES = 5  # of a table's row, the most changed first
 
 
 def with_exhibits(storage: Storage, found: FailureModes) -> FailureModes:
@@ -33,15 +30,7 @@ def _exhibit(original: Array | None, perturbed: Array | None, bounds: Bounds) ->
     shown = Exhibit(clean, changed, kept=perturbed is not None)
     if original is None or perturbed is None or is_image(original):
         return shown
-    return replace(shown, changes=_changes(original, perturbed), n_changed=int((original != perturbed).sum()))
-
-
-def _changes(original: Array, perturbed: Array) -> tuple[Change, ...]:
-    """The features that changed most, in units of what they were where that is not 0."""
-    before, after = (x.astype(np.float64).ravel() for x in (original, perturbed))
-    moved = np.abs(after - before) / np.where(before == 0, 1.0, np.abs(before))
-    order = np.argsort(-moved, kind="stable")[: min(_FEATURES, int((before != after).sum()))]
-    return tuple(Change(int(place), float(before[place]), float(after[place])) for place in order)
+    return replace(shown, changes=changes(original, perturbed), n_changed=n_changes(original, perturbed))
 
 
 class _Store:

@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from advrisk.assess.changes import Change
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate, estimate_columns
+from advrisk.core.labels import NUMBERED, Labels
 from advrisk.core.plain import InJson
 from advrisk.core.tables import ESTIMATE, Columns, Row, Tabular
 from advrisk.ledger import Ledger
@@ -49,15 +51,6 @@ class Failure:
     def made_worse(self) -> bool:
         """Whether the branch did harm, rather than the input being as bad without it."""
         return self.clean_loss is None or self.branch_loss > self.clean_loss
-
-
-@dataclass(frozen=True)
-class Change:
-    """One feature of a row of a table."""
-
-    feature: int
-    before: float
-    after: float
 
 
 @dataclass(frozen=True)
@@ -116,9 +109,10 @@ class FailureModes(Tabular):
     models: tuple[str, ...]  # least risk first
     modes: tuple[FailureMode, ...]  # by model, then the largest contribution first
     exhibits: Mapping[Failure, Exhibit] | None = field(default=None, repr=False, compare=False)  # None: not looked for
+    labels: Labels = NUMBERED  # of classes and features
 
     columns: ClassVar[Columns] = COLUMNS
-    in_json: ClassVar[InJson] = dict.fromkeys(("bounds", "models", "exhibits"))
+    in_json: ClassVar[InJson] = dict.fromkeys(("bounds", "models", "exhibits", "labels"))
 
     def of(self, model: str) -> tuple[FailureMode, ...]:
         """Those of one model."""
@@ -158,7 +152,7 @@ def failure_modes(
     modes: list[FailureMode] = []
     for one in chosen:
         asked = scenario_risk(tensors[one.model], result.scenario, loss=result.loss, level=result.level)
-        leaves = leaf_places(asked.found.root)
+        leaves = leaf_places(asked.matched.root)
         used = np.isin(asked.tensor.samples, result.samples)
         for indicator in worst_leaves(one.tree)[:branches]:
             modes.append(_mode(ledger, asked, one.tree, indicator, leaves[indicator.path], used, n))

@@ -1,6 +1,7 @@
 """Which inputs fail where a scenario hurts most."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.question import named_losses, stated_losses
 from advrisk.assess.indicators.words import loss_kind
 from advrisk.assess.protocol import Assessment
+from advrisk.core.labels import Labels
 from advrisk.core.sections import (
     Cell,
     Column,
@@ -25,6 +27,7 @@ from advrisk.core.sections import (
     Value,
 )
 from advrisk.ledger import Ledger
+from advrisk.ledger.layout import read_labels
 from advrisk.risk.indicators.tensor import CLEAN
 from advrisk.study import assessments
 from advrisk.study.options import FailuresOptions
@@ -59,10 +62,12 @@ class Failures(Assessment):
             shown = [(one, [row.model for row in one.models[:MAX_MODELS]]) for one in found.results]
         else:
             shown = [(found.results[0], [] if spec.model is None else [spec.model])]
-        return tuple(
+        modes = (
             failure_modes(context.ledger, one, found.tensors or {}, models=models, n=spec.samples)
             for one, models in shown
         )
+        labels = read_labels(context.folder)
+        return tuple(replace(one, labels=labels) for one in modes)
 
     def _risks(self, context: Context, spec: FailuresOptions) -> IndicatorAssessment:
         if spec.every:
@@ -120,7 +125,7 @@ def _overview(found: FailureModes) -> Table:
     rows: list[tuple[Value, ...]] = []
     for mode in found.modes:
         worst = mode.failures[0] if mode.failures else None
-        shown = Cell(caption(worst), (worst.sample,)) if worst else None
+        shown = Cell(caption(worst, found.labels), (worst.sample,)) if worst else None
         counts = f"{mode.n_hurt} of {mode.n}", mode.n_made_worse
         rows.append((mode.model, branch_name(mode), mode.share, mode.value, *counts, shown))
     return Table(f"Where each model fails: {_label(found)}", columns, tuple(rows))
@@ -134,19 +139,21 @@ def _models(found: FailureModes) -> Iterator[Section]:
 
 def _mode(found: FailureModes, mode: FailureMode) -> Group:
     table, about = _samples(found, mode), Text((explanation(mode),))
-    if shown := _pictures(mode, found.exhibits):
+    if shown := _pictures(mode, found):
         return Group(heading(mode, found), (about, shown, Group("As a table", (table,), folded=True)))
     return Group(heading(mode, found), (about, table))
 
 
-def _pictures(mode: FailureMode, exhibits: Exhibits) -> Pictures | None:
+def _pictures(mode: FailureMode, found: FailureModes) -> Pictures | None:
     """The failures of which there is something to look at."""
-    pictures = tuple(_picture(one, held) for one, held in _held(mode, exhibits) if held.clean or held.perturbed)
+    pictures = tuple(
+        _picture(one, held, found.labels) for one, held in _held(mode, found.exhibits) if held.clean or held.perturbed
+    )
     return Pictures("", pictures) if pictures else None
 
 
-def _picture(one: Failure, held: Exhibit) -> Picture:
-    lines = [caption(one), one.arm]
+def _picture(one: Failure, held: Exhibit, labels: Labels) -> Picture:
+    lines = [caption(one, labels), one.arm]
     if not one.made_worse and one.arm != CLEAN:
         lines.append("as bad without it")
     if held.perturbed:
@@ -159,10 +166,12 @@ def _picture(one: Failure, held: Exhibit) -> Picture:
 def _samples(found: FailureModes, mode: FailureMode) -> Table:
     held = _held(mode, found.exhibits)
     columns = [Column("sample"), Column("what happened"), Column("loss", "magnitude"), Column("arm")]
-    rows: list[tuple[Value, ...]] = [(one.sample, caption(one), _loss(one), one.arm) for one in mode.failures]
+    rows: list[tuple[Value, ...]] = [
+        (one.sample, caption(one, found.labels), _loss(one), one.arm) for one in mode.failures
+    ]
     if any(kept.changes for _, kept in held):
         columns.append(Column("features that changed"))
-        rows = [(*row, _changed(*kept)) for row, kept in zip(rows, held, strict=True)]
+        rows = [(*row, _changed(*kept, found.labels)) for row, kept in zip(rows, held, strict=True)]
     title = f"Samples that fail with {mode.model} under {branch_name(mode)}: {_label(found)}"
     return Table(title, tuple(columns), tuple(rows))
 
@@ -176,11 +185,13 @@ def _loss(one: Failure) -> Value:
     return one.loss if one.loss == one.branch_loss else Cell(one.loss, (f"{one.branch_loss:.3g} in the branch",))
 
 
-def _changed(one: Failure, held: Exhibit) -> str:
-    """`no. 1: 0 → 3; 2 more`."""
+def _changed(one: Failure, held: Exhibit, labels: Labels) -> str:
+    """`age: 0 → 3; 2 more`."""
     if not held.kept:
         return "none: a clean input" if one.arm == CLEAN else "not kept"
-    told = [f"no. {change.feature}: {change.before:.4g} → {change.after:.4g}" for change in held.changes]
+    told = [
+        f"{labels.feature_name(change.feature)}: {change.before:.4g} → {change.after:.4g}" for change in held.changes
+    ]
     n_more = held.n_changed - len(held.changes)
     return "; ".join([*told, f"{n_more} more"] if n_more else told)
 

@@ -2,6 +2,7 @@
 
 from advrisk.assess.failures.modes import Failure, FailureMode, FailureModes
 from advrisk.assess.indicators.words import loss_interval
+from advrisk.core.labels import NUMBERED, Labels
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
 from advrisk.risk.indicators.tensor import CLEAN
@@ -44,15 +45,15 @@ def explanation(mode: FailureMode) -> str:
     return f"{told}, {mode.n_made_worse} of them a larger one than without it; these come first."
 
 
-def caption(failure: Failure) -> str:
-    """`7 read as 1, 98 %`."""
+def caption(failure: Failure, labels: Labels = NUMBERED) -> str:
+    """`7 read as 1, 98 %`, or `cat read as dog, 98 %`."""
+    label = "" if failure.label is None else f"{labels.class_name(failure.label)} "
     if failure.outcome == "rejected":
-        return "refused" if failure.label is None else f"{failure.label} refused"
-    said = "read as " + ("something else" if failure.prediction is None else str(failure.prediction))
-    if failure.label is not None:
-        said = f"{failure.label} {said}"
+        return f"{label}refused"
+    read = "something else" if failure.prediction is None else labels.class_name(failure.prediction)
+    said = f"{label}read as {read}"
     if failure.label is not None and failure.prediction == failure.label:
-        said = f"{failure.label} read correctly"
+        said = f"{label}read correctly"
     return said if failure.confidence is None else f"{said}, {_sure(failure.confidence)}"
 
 

@@ -7,7 +7,7 @@ whatever they turn out to be, the interval holds as if they had been there from 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class GateEstimate:
     on_untried: str = ""  # what would tell more; an attack of that size, if nothing is said
     caveats: tuple[str, ...] = ()  # what weakens it: it does not pass, unless the requirement says so
     disputed: str = ""  # which other numbers say the opposite: neither pass nor fail
+    obstacle: str = ""  # which other numbers would say the opposite, however many samples are added
     n_samples: int = 0  # that it is made from, if the estimate counts something else
     notes: tuple[str, ...] = ()
 
@@ -153,6 +154,14 @@ def number_estimate(
 
     told = settles if math.isfinite(estimate.high - estimate.low) else None
     return GateEstimate(estimate, None, told, floor, on_floor, n_samples=n, **more)
+
+
+def both_settle(found: GateEstimate, other: GateEstimate, *, limit: float) -> GateEstimate:
+    """An estimate that is settled only once another one is, too, against its own limit."""
+    first, second = found.settles, other.settles
+    if first is None or second is None:
+        return replace(found, settles=None)
+    return replace(found, settles=lambda n_more, own: first(n_more, own) and second(n_more, limit))
 
 
 def counted_rows(n: int, *, level: float, of: int) -> GateEstimate:

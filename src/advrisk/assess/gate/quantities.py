@@ -20,6 +20,7 @@ from advrisk.assess.detection.details import row_label
 from advrisk.assess.gate.estimates import (
     Flags,
     GateEstimate,
+    both_settle,
     counted_rows,
     damage_estimate,
     damage_pair_estimate,
@@ -247,15 +248,21 @@ class Quantities:
         return untried(found.evasion.tau, attacks, self._damages.size_text(found.evasion.tau))
 
     def _relative(self, found: DamageComparison, first: str, second: str, n_left_out: int) -> GateEstimate:
-        return number_estimate(
-            found.difference(first, second),
+        difference = found.difference(first, second)
+        order = found.order(*((first, second) if difference.value < 0 else (second, first)))
+        obstacles = order.obstacles() if difference.value else ()
+        measured = number_estimate(
+            difference,
             n=found.n,
             unit=1.0,
             n_left_out=n_left_out,
             pending=self.pending,
             disputed="; ".join(map(conflict_text, found.conflicts(first, second))),
+            obstacle="; ".join(map(conflict_text, obstacles)),
             notes=(f"damage is relative to {', '.join(found.models)}",),
         )
+        gain = order.gain_to_come if difference.value else None
+        return measured if gain is None else both_settle(measured, number_estimate(gain, n=found.n), limit=0.0)
 
     def _cost(self, left: Term, right: Term | None) -> GateEstimate:
         if self._damages.cost is None:

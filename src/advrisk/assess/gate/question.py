@@ -13,11 +13,11 @@ from advrisk.assess.gate.quantities import Quantities
 from advrisk.assess.gate.reading import assessed_models, attack_sizes, is_targeted
 from advrisk.assess.gate.records import Origin
 from advrisk.assess.gate.sections import sections
+from advrisk.assess.gate.verdict import within_data
 from advrisk.assess.protocol import Assessment
 from advrisk.assess.stopping import stopping_words
 from advrisk.core.errors import LedgerError, RiskError, StudyError
 from advrisk.core.flags import FLAGS
-from advrisk.core.names import counted
 from advrisk.core.sections import Section, Unanswered
 from advrisk.ledger.frozen import LostQuestionError, frozen_lists
 from advrisk.ledger.layout import STUDY_FILE
@@ -38,7 +38,6 @@ from advrisk.study.options import GateOptions
 
 _LOWER_BOUND = "these attacks did no more; a better one may"
 _FLAGGED = "some of its attacks are flagged "
-_NO_MORE = "these samples do not settle it, and the data set has no more"
 _CHECKS = "`advrisk gate RUN` checks it"
 
 
@@ -172,11 +171,7 @@ def _held(
     cautions = (*([_LOWER_BOUND] if bound else []), *flagged)
     strict = f"it would pass, but flags count ({flagged[0]})" if strict_flags and flagged else ""
     checked = held(requirement, found, origin=origin, cautions=cautions, strict=strict)
-    more = context.samples_left
-    if checked.more_samples is None or more is None or checked.more_samples <= more:
-        return checked
-    too_few = f"the data set has {counted(more, 'more sample')}, probably too few to settle it"
-    return replace(checked, settle=_NO_MORE if more == 0 else too_few)
+    return replace(checked, settle=within_data(checked.settle, checked.more_samples, context.samples_left))
 
 
 def _flagged(requirement: Requirement, context: Context, quantities: Quantities) -> tuple[str, ...]:

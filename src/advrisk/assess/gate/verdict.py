@@ -9,6 +9,7 @@ wrongly, the worst of them must. Wrong fails do add up.
 from advrisk.assess.gate.estimates import GateEstimate
 from advrisk.assess.gate.records import Held, Origin, Verdict
 from advrisk.core.estimate import Estimate
+from advrisk.core.names import counted
 from advrisk.risk.decision import samples_needed
 from advrisk.study import Requirement
 
@@ -94,6 +95,8 @@ def settling(found: GateEstimate, op: str, limit: float) -> tuple[str, int | Non
     assert known is not None
     if found.n_unknown and decide(known, op, limit) != "undecided":
         return f"a verdict on the samples that have none ({AGAIN})", None
+    if found.obstacle:
+        return f"more samples alone may not settle it: {found.obstacle}", None
     if known.value == limit:
         return "the value is the limit itself: no number of samples is seen to settle it", None
     settles = found.settles
@@ -104,3 +107,12 @@ def settling(found: GateEstimate, op: str, limit: float) -> tuple[str, int | Non
     if more is None:
         return f"more samples alone will not settle it: {found.on_floor or 'the value is too near to the limit'}", None
     return f"about {more:,} more samples would probably settle it", more
+
+
+def within_data(settle: str, more: int | None, left: int | None) -> str:
+    """What would settle it, where the data set has only so many more samples; `left` is None where that is unknown."""
+    if more is None or left is None or more <= left:
+        return settle
+    if left == 0:
+        return "these samples do not settle it, and the data set has no more"
+    return f"the data set has {counted(left, 'more sample')}, probably too few to settle it"

@@ -42,9 +42,10 @@ class IndicatorAssessment(Tabular):
     notes: tuple[str, ...] = ()
     tensors: LedgerTensors | None = field(default=None, repr=False)
     samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
+    unanswered: Mapping[str, str] = field(default_factory=dict)  # scenario -> why it has no result under the first loss
 
     columns: ClassVar[Columns] = COLUMNS
-    in_json: ClassVar[InJson] = {"tensors": None, "samples_left": None}
+    in_json: ClassVar[InJson] = {"tensors": None, "samples_left": None, "unanswered": None}
 
     def of(self, scenario: str, loss: str | None = None) -> ScenarioResult:
         """The result of a scenario; under the first loss, unless it is named."""
@@ -94,9 +95,9 @@ def assess_indicators(
         asked = [uniform_scenario(next(iter(tensors.values())))]
         notes.append("No scenario was stated: all corruptions count alike. This describes no deployment.")
     names = [loss.label for loss in tensors.losses]
-    results, unanswered = _answered(tensors, asked, names, level=level, seed=seed)
+    results, refused = _answered(tensors, asked, names, level=level, seed=seed)
     beside, left_out = robustness(ledger, models=models, arms=arms, level=level)
-    refused = {model: one for model, one in clean_shares(ledger, level=level).rejection.items() if model in tensors}
+    rejection = {model: one for model, one in clean_shares(ledger, level=level).rejection.items() if model in tensors}
     return IndicatorAssessment(
         results=tuple(results),
         arms={
@@ -110,15 +111,16 @@ def assess_indicators(
             dict.fromkeys(
                 [
                     *notes,
-                    *unanswered,
+                    *(f"The scenario {name} is left out: {reason}." for name, _, reason in refused),
                     *(note for one in results for note in _on_left_out(one)),
                     *left_out,
-                    *on_rejection(refused),
+                    *on_rejection(rejection),
                     *_on_random(ledger, tensors),
                 ]
             )
         ),
         tensors=tensors,
+        unanswered={name: reason for name, loss, reason in refused if loss == results[0].loss},
     )
 
 
@@ -140,19 +142,20 @@ def _on_random(ledger: Ledger, tensors: LedgerTensors) -> list[str]:
 
 def _answered(
     tensors: LedgerTensors, scenarios: Sequence[Scenario], losses: Sequence[str], *, level: float, seed: int
-) -> tuple[list[ScenarioResult], list[str]]:
-    """Every scenario under every loss, and notes on those that have no answer."""
-    results, refused = [], []
+) -> tuple[list[ScenarioResult], list[tuple[str, str, str]]]:
+    """Every scenario under every loss; and scenario, loss and reason of those that have no answer."""
+    results: list[ScenarioResult] = []
+    refused: list[tuple[str, str, RiskError]] = []
     for scenario in scenarios:
         for loss in losses:
             rng = generator("indicators", seed, scenario.name)
             try:
                 results.append(compare_models(tensors, scenario, loss=loss, level=level, rng=rng))
             except RiskError as error:
-                refused.append((scenario.name, error))
+                refused.append((scenario.name, loss, error))
     if refused and not results:
-        raise refused[0][1]
-    return results, [f"The scenario {name} is left out: {error}." for name, error in refused]
+        raise refused[0][-1]
+    return results, [(name, loss, str(error)) for name, loss, error in refused]
 
 
 def _on_left_out(found: ScenarioResult) -> list[str]:

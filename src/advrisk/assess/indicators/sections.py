@@ -32,6 +32,7 @@ from advrisk.core.sections import (
     Cell,
     Column,
     Figure,
+    Front,
     Group,
     Headline,
     Kind,
@@ -39,6 +40,7 @@ from advrisk.core.sections import (
     Summary,
     Table,
     Text,
+    Tile,
     Value,
     distinct_columns,
 )
@@ -61,6 +63,7 @@ _ON_ARMS = (
 _ON_ROBUSTNESS = "These are often taken for risk. They know nothing of the scenario and can rank models otherwise."
 ByValue = Mapping[Any, Estimate | None]
 
+_ON_TILES = 3  # scenarios
 _MOST = 20  # classes or values of a stratum, the worst first
 _FEW = 4  # that are shown at once
 _ON_STRATA = (
@@ -74,6 +77,7 @@ def sections(found: IndicatorAssessment, models: Sequence[str] = ()) -> Iterator
     places = model_places(models)
     yield Headline(full_headline(found.results[0]))
     yield from _summaries(found)
+    yield Front(_tiles(found))
     yield Text(
         (
             "How large is the risk where the model will work, what drives it, and which model has the least? Every "
@@ -92,6 +96,16 @@ def sections(found: IndicatorAssessment, models: Sequence[str] = ()) -> Iterator
         yield _arms(found)
     if found.robustness or found.measures:
         yield Group("Robustness numbers beside it", tuple(_beside(found)))
+
+
+def _tiles(found: IndicatorAssessment) -> tuple[Tile, ...]:
+    """The risk of each model in the scenarios of the study."""
+    facts: dict[str, list[tuple[Column, Value]]] = {}
+    for result in stated_results(found)[:_ON_TILES]:
+        column = Column(f"risk, {result.scenario.name}", loss_kind(result.bounds))
+        for one in result.models:
+            facts.setdefault(one.model, []).append((column, one.risk))
+    return tuple(Tile(model, facts=tuple(held)) for model, held in facts.items())
 
 
 def risk_table(result: ScenarioResult) -> Table:

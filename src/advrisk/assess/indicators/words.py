@@ -1,13 +1,13 @@
 """Key risk indicators in words: which model, how large its risk, what drives it, and what would decide."""
 
 from advrisk.assess.indicators.assessment import IndicatorAssessment
-from advrisk.assess.words import samples_that_decide
+from advrisk.assess.pairs import samples_that_decide
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted, listed
 from advrisk.core.numbers import level_text, percent_text
 from advrisk.core.sections import Kind
 from advrisk.core.values import estimate_text, number_text
-from advrisk.risk.decision import Pair, ahead_of, alike
+from advrisk.risk.decision import Pair, ahead_of, undecided_with
 from advrisk.risk.indicators.comparison import BranchComparison, ModelRisk, ScenarioResult
 from advrisk.risk.indicators.tree import UNIFORM, Indicator
 from advrisk.risk.losses import DEFAULT
@@ -77,7 +77,7 @@ def _verdict(result: ScenarioResult) -> str:
         if result.scenario.name == UNIFORM:  # no study says that these happen equally often
             return f"{EQUALLY}, {least} ({result.models[1].model} {beside})."
         return f"{least} ({result.models[1].model} {beside})."
-    names = [best.model, *alike(best.model, result.pairs)]
+    names = [best.model, *undecided_with(best.model, result.pairs)]
     risks = {one.model: loss_text(one.risk.value, result.bounds) for one in result.models}
     return f"Undecided between {listed(names)}: risk {listed([risks[name] for name in names])}."
 
@@ -198,7 +198,7 @@ def short_verdict(compared: BranchComparison, model: str) -> str:
     """The verdict on a model, with a few of the others' names."""
     if better := ahead_of(model, compared.pairs):
         return f"more risk than {listed(better)}"
-    equal = alike(model, compared.pairs)
+    equal = undecided_with(model, compared.pairs)
     return f"undecided against {listed(equal)}" if equal else compared.verdict(model)
 
 

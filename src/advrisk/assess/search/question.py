@@ -9,6 +9,7 @@ from advrisk.assess.search.figures import surface, trajectory
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
 from advrisk.core.sections import Cell, Column, Figure, Group, Headline, Section, Table, Text, Unanswered, Value
+from advrisk.ledger import Ledger
 from advrisk.ledger.searches import SearchRecord, Trial, fruitless_words, read_searches
 from advrisk.study import assessments
 from advrisk.study.assess import SearchesSpec
@@ -48,6 +49,14 @@ class Searches(Assessment):
     def asked(self, context: Context) -> Mapping[str, Any] | None:
         """Where a search was written down."""
         return {} if read_searches(context.ledger) else None
+
+    def missing(self, ledger: Ledger, why: str) -> str:
+        """That attacks ran with the study's own settings only, where any ran."""
+        del why
+        attacked = "SELECT 1 FROM arms WHERE kind = 'attack' AND origin IN ('study', 'import') LIMIT 1"
+        if not len(ledger.query(attacked)):
+            return ""
+        return "No search looked for stronger settings of the attacks: they ran as the study has them."
 
     def sections(self, result: Sequence[SearchRecord], models: Sequence[str]) -> Iterable[Section]:
         """What the searches came to; of several, each one by itself is folded away."""

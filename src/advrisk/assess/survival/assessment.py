@@ -13,9 +13,9 @@ import numpy as np
 
 from advrisk.assess.damage.clean import clean_shares
 from advrisk.assess.survival.covariates import default_covariates, with_covariates
-from advrisk.assess.survival.law import AUTO, TOLERANCE, Fitted, Law, Notes, fitted_law, why_not_quoted
+from advrisk.assess.survival.law import AUTO, TOLERANCE, Fitted, Law, Sentences, fitted_law, why_not_quoted
 from advrisk.assess.survival.models import ModelSurvival, model_survival, own_covariates
-from advrisk.assess.survival.money import Hardware, Limits, sizes_that_count
+from advrisk.assess.survival.money import CostLimits, Hardware, sizes_that_count
 from advrisk.assess.survival.reading import read_durations
 from advrisk.assess.survival.rows import COLUMNS, choice_text, fit_dict, survival_rows
 from advrisk.core.errors import RiskError
@@ -165,7 +165,7 @@ def assess_survival(
     """
     limits = {"until": until, "eps_max": eps_max, "broken_factor": broken_factor, "tolerance": tolerance}
     _check_arguments(family, level, limits)
-    notes = Notes()
+    notes = Sentences()
     durations = read_durations(ledger, measure=measure, models=models, arms=arms)
     whole = _one_norm(durations, norm, None if arms or covariates is not None else usual_norm, notes)
     if not len(whole.columns["duration"]):
@@ -188,7 +188,7 @@ def assess_survival(
     law = Law(tuple(shape), family, level, limit, seed, asked, reference or {}, units or {}, tolerance)
     fitted = fitted_law(durations, names, law, notes)
     doubt = _doubt(durations, fitted, law)
-    counted_to = Limits(limit, level, eps_max, broken_factor, hardware)
+    counted_to = CostLimits(limit, level, eps_max, broken_factor, hardware)
     clean = clean_shares(ledger, level=level)
     rows = []
     for model in whole.models:
@@ -218,7 +218,7 @@ def assess_survival(
     )
 
 
-def _limit(curves: Mapping[str, KaplanMeier], asked: float | None, unit: str, notes: Notes) -> float:
+def _limit(curves: Mapping[str, KaplanMeier], asked: float | None, unit: str, notes: Sentences) -> float:
     """Up to when all means are taken: no longer than every model was attacked for."""
     end = common_end(curves)
     if asked is None or asked <= end or all(curve.end >= asked for curve in curves.values()):
@@ -262,7 +262,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _criteria(durations: Durations, level: float, notes: Notes) -> tuple[Criterion, ...]:
+def _criteria(durations: Durations, level: float, notes: Sentences) -> tuple[Criterion, ...]:
     """What models are compared by: what is known of all of them."""
     if len(durations.models) < 2:
         return ()
@@ -277,7 +277,7 @@ def _criteria(durations: Durations, level: float, notes: Notes) -> tuple[Criteri
     return tuple(one for one in found if one is not None)
 
 
-def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes: Notes) -> Durations:
+def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes: Sentences) -> Durations:
     """The rows of one norm, where one was named or sizes differ in several."""
     norms = {arm: row["norm"] for arm, row in durations.arms.items()}
     if norm is None:

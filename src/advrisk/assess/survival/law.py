@@ -14,6 +14,7 @@ from advrisk.assess.survival.covariates import default_reference
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
 from advrisk.core.numbers import percent_text
+from advrisk.core.sections import Unanswered, result_of
 from advrisk.core.seeds import generator
 from advrisk.risk.survival.calibration import Calibration, calibrated_on_half
 from advrisk.risk.survival.checks import FEWEST_CLUSTERS
@@ -29,7 +30,7 @@ OFF_THE_BAND = 0.05  # by how much a law may leave the band of the rows' curve: 
 
 
 @dataclass
-class Notes:
+class Sentences:
     """Sentences, each once."""
 
     said: list[str] = field(default_factory=list)
@@ -68,7 +69,7 @@ class Fitted:
     unchecked: str = ""  # why there is no calibration
 
 
-def fitted_law(durations: Durations, names: Sequence[str], law: Law, notes: Notes) -> Fitted:
+def fitted_law(durations: Durations, names: Sequence[str], law: Law, notes: Sentences) -> Fitted:
     """The fit of the chosen family, and all families beside it; or why there is none.
 
     Covariates that the user did not name are dropped from the last one on until the rest can be fitted.
@@ -149,7 +150,7 @@ def _off_the_curve(model: str, law: Curve, curve: KaplanMeier, durations: Durati
     )
 
 
-def _fitted_with(durations: Durations, names: Sequence[str], law: Law, notes: Notes) -> Fitted:
+def _fitted_with(durations: Durations, names: Sequence[str], law: Law, notes: Sentences) -> Fitted:
     frame, options = _frame(durations, names, law, notes)
     families, choice = families_table(
         frame,
@@ -159,15 +160,14 @@ def _fitted_with(durations: Durations, names: Sequence[str], law: Law, notes: No
         rng=generator("survival", law.seed),
     )
     fit = next(one.fit for one in families if one.chosen)
-    if isinstance(choice, str) and law.family == AUTO:
+    if isinstance(choice, Unanswered) and law.family == AUTO:
         notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
     checked, refused = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
     unchecked = f"it could not be checked on samples held out: {refused}" if not checked else ""
     for note in _on_models(durations, names):
         notes.add(note)
     models = frozenset(durations.columns["model"].tolist())
-    decided = None if isinstance(choice, str) else choice
-    return Fitted(fit, families, decided, checked, tuple(names), models, unchecked=unchecked)
+    return Fitted(fit, families, result_of(choice), checked, tuple(names), models, unchecked=unchecked)
 
 
 def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _breakable(durations: Durations, names: Sequence[str], notes: Notes) -> tuple[Durations, list[str]]:
+def _breakable(durations: Durations, names: Sequence[str], notes: Sentences) -> tuple[Durations, list[str]]:
     """Without the models that no attack broke, where the model is a covariate: their effect would be infinite."""
     columns = durations.columns
     never = [model for model in durations.models if not columns["event"][columns["model"] == model].any()]
@@ -198,7 +198,9 @@ def _breakable(durations: Durations, names: Sequence[str], notes: Notes) -> tupl
     return kept, [name for name in names if not (alone and name == "model")]
 
 
-def _frame(durations: Durations, names: Sequence[str], law: Law, notes: Notes) -> tuple[dict[str, Any], dict[str, Any]]:
+def _frame(
+    durations: Durations, names: Sequence[str], law: Law, notes: Sentences
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The rows to fit, and how."""
     columns, every = durations.columns, list(dict.fromkeys([*names, *law.shape]))
     reference, unused = default_reference(durations, every, law.reference)

@@ -9,7 +9,7 @@ import numpy as np
 from advrisk.assess.damage.clean import CleanShares
 from advrisk.assess.survival.covariates import of_model
 from advrisk.assess.survival.law import Fitted
-from advrisk.assess.survival.money import Limits, ModelCost, model_cost
+from advrisk.assess.survival.money import CostLimits, ModelCost, model_cost
 from advrisk.core.estimate import Estimate
 from advrisk.core.plain import InJson, plain, plain_fields
 from advrisk.risk.survival.cost import Rate, benign_rate, failure_rate
@@ -80,7 +80,7 @@ def model_survival(
     curve: KaplanMeier | None,
     law: SurvivalFit | None,
     at: Mapping[str, Any],
-    limits: Limits,
+    limits: CostLimits,
     clean: CleanShares,
 ) -> ModelSurvival:
     """Curve, tally, rates and costs are of all its rows; `law` is None where it does not hold for this model."""

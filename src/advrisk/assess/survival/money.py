@@ -64,7 +64,7 @@ class ModelCost:
 
 
 @dataclass(frozen=True)
-class Limits:
+class CostLimits:
     """Up to when means are taken, which sizes count, and what is called broken."""
 
     until: float
@@ -77,7 +77,7 @@ class Limits:
 def model_cost(
     model: str,
     durations: Durations,
-    limits: Limits,
+    limits: CostLimits,
     *,
     law: SurvivalFit | None,
     at: Mapping[str, Any],
@@ -141,7 +141,7 @@ def _ratios(
     durations: Durations,
     seconds: tuple[float, float, float],
     seen: tuple[KaplanMeier, Estimate],
-    limits: Limits,
+    limits: CostLimits,
     counting: Flags,
 ) -> dict[str, Any]:
     """What the rows alone say: for all attacks, and for each."""
@@ -163,7 +163,7 @@ def _by_law(
     durations: Durations,
     seconds: tuple[float, float],
     curve: KaplanMeier,
-    limits: Limits,
+    limits: CostLimits,
     law: SurvivalFit | None,
     at: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _by_law(
     return found
 
 
-def _endless(durations: Durations, law: SurvivalFit, at: Mapping[str, Any], limits: Limits) -> Estimate:
+def _endless(durations: Durations, law: SurvivalFit, at: Mapping[str, Any], limits: CostLimits) -> Estimate:
     """The mean of the law without a limit, over the sizes that count."""
     if "eps" not in law.covariates:
         return law.mean(at=at)

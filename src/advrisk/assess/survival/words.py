@@ -38,7 +38,7 @@ _ON_CHEAP = (
     "attacked and the extrapolated ratio with their whole intervals. “No” does not say that samples hold: all of them "
     "may break."
 )
-_FEWER = 0.05  # of clean accuracy, that belongs into a sentence
+_FEWER = 0.05  # of samples that are attacked; so many fewer belong into a sentence
 _CHEAP = {"broken": "yes", "not broken": "no"}
 _SOME = 3  # arms or models that are named
 
@@ -66,12 +66,11 @@ def survival_headline(found: SurvivalAssessment) -> str:
 
 
 def _on_few(timed: Sequence[ModelSurvival]) -> str:
-    """On which samples the first survives, where it reads clearly fewer clean ones correctly than another model."""
-    shares = [one.clean_accuracy.value for one in timed if one.clean_accuracy is not None]
-    own = timed[0].clean_accuracy
-    if own is None or max(shares) - own.value < _FEWER:
+    """On which samples the first survives, where clearly fewer of its samples are attacked than of another model's."""
+    shares = [one.tally.share_attacked for one in timed]
+    if max(shares) - shares[0] < _FEWER:
         return ""
-    return f", on the {percent_text(own.value, 1)} of samples that it reads correctly when clean"
+    return f", on the {percent_text(shares[0], 1)} of samples that it reads correctly when clean"
 
 
 def median_text(one: ModelSurvival, durations: Durations) -> str:

@@ -7,10 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
 from advrisk.cli.groups import SectionedGroup
 from advrisk.cli.options import AsJson, OfArms, OfModels, OfWhere, RunFolder, open_part
+from advrisk.cli.verbosity import App
 from advrisk.core.errors import StudyError
 from advrisk.core.names import listed, nearest
 
@@ -81,7 +80,7 @@ class FindingGroup(SectionedGroup):
         return found + list(run.shell_complete(ctx, incomplete))
 
 
-show_app = typer.Typer(cls=FindingGroup, no_args_is_help=True)
+show_app = App(cls=FindingGroup, no_args_is_help=True)
 
 
 @show_app.callback()

@@ -13,11 +13,12 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from advrisk.cli.options import OF_OUTPUT, OfModels, OfWhere, Output, keyword, with_options
+from advrisk.cli.verbosity import App
 from advrisk.core.errors import StudyError
 from advrisk.core.numbers import parse_number, parse_rate, parse_share
 from advrisk.core.registry import Part
 from advrisk.study import AssessmentTraits, assessments
-from advrisk.study.fields import Shown
+from advrisk.study.fields import OptionText
 
 OfLevel = Annotated[float | None, typer.Option("--level", help="How sure intervals are (default: 0.95).")]
 _PLAIN = (bool, int, float, str)
@@ -34,7 +35,7 @@ def brought_commands() -> dict[str, Any]:
 
 def made_command(name: str, function: Callable[..., None], summary: str, more: str = "", example: str = "") -> Any:
     """A function as a command, with a help of its summary, more paragraphs, and an example's further words."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app = App(rich_markup_mode=None, add_completion=False)
     shown = f"Example: {' '.join(filter(None, ['advrisk show', name, 'runs/signs', example]))}"
     app.command(name, help="\n\n".join(filter(None, [summary, more, shown])))(function)
     return typer.main.get_command(app)
@@ -95,9 +96,9 @@ def _option(name: str, field: FieldInfo, *, in_study: bool) -> Any:
     return Annotated[taken | None, typer.Option(declared, metavar=metavar, help=words)]
 
 
-def _written(name: str, field: FieldInfo) -> Shown:
+def _written(name: str, field: FieldInfo) -> OptionText:
     """How the option is called, and its value."""
-    stated = next((one for one in field.metadata if isinstance(one, Shown)), Shown())
+    stated = next((one for one in field.metadata if isinstance(one, OptionText)), OptionText())
     return replace(stated, option=stated.option or f"--{name.replace('_', '-')}")
 
 

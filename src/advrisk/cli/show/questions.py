@@ -4,7 +4,6 @@ Their options are the fields of their specs. What is here differs from that: opt
 field holds, or that are no field; and answers that are printed in another way than most.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -25,6 +24,7 @@ from advrisk.cli.options import (
     with_options,
 )
 from advrisk.cli.show.generated import field_options, made_command, read_options
+from advrisk.cli.verbosity import note
 from advrisk.core.errors import StudyError
 from advrisk.study import AssessmentTraits, assessments
 
@@ -163,7 +163,7 @@ def _show_failures(run: "Run", name: str, given: Given, output: Output) -> None:
     if out is not None:
         with output_file(out) as path:
             n_drawn = write_contact_sheet(run.ledger.storage, found, path)
-        print(f"{n_drawn} inputs drawn in {out}", file=sys.stderr)
+        note(f"{n_drawn} inputs drawn in {out}")
     show_finding(run, name, found, output)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from advrisk.core.errors import LedgerError
 from advrisk.core.files import NOT_AS_WRITTEN, read_json, unfinished_folder, whole_file
 from advrisk.core.names import counted
+from advrisk.ledger.history import take_over_repairs
 from advrisk.ledger.inputs import inputs_folder
 from advrisk.ledger.known_detectors import FILE as DETECTORS_FILE
 from advrisk.ledger.layout import EVASION_FILE, STUDY_FILE
@@ -125,6 +126,7 @@ def _added(into: Storage, added: Storage) -> Merged:
     target, source = into.folder, added.folder
     ledger, other = Ledger.open(into), Ledger.open(added)
     tidy(ledger.storage)
+    take_over_repairs(ledger.path, other.path)
     shared, better = shared_cells(ledger, other)
     there = _rows_of_cells(other)
     taken = (there.keys() - _rows_of_cells(ledger).keys()) | better

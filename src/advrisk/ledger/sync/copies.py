@@ -33,7 +33,7 @@ from advrisk.ledger.sync.pull import (
     zip_name,
     zips,
 )
-from advrisk.ledger.sync.remote import Remote, Seen, local_path, patiently, url_of
+from advrisk.ledger.sync.remote import Remote, RemoteFile, local_path, patiently, url_of
 
 Place = str | Path | Storage  # a folder, a URL, or a storage that is open
 _DELETED_THERE = (INPUTS, "detectors/")  # what is deleted here is deleted there
@@ -95,7 +95,7 @@ class ReadCopy(Storage):
     """A local copy to read, of what was listed at a URL."""
 
     remote: Remote = field(kw_only=True, compare=False)
-    listing: Mapping[str, Seen] = field(kw_only=True, repr=False, compare=False)
+    listing: Mapping[str, RemoteFile] = field(kw_only=True, repr=False, compare=False)
 
     def refuse_writing(self) -> None:
         raise LedgerError(
@@ -162,7 +162,7 @@ class WriteCopy(Storage):
 
     @classmethod
     def begun(
-        cls, home: Path, remote: Remote, lease: Lease, listing: Mapping[str, Seen], *, verified: bool
+        cls, home: Path, remote: Remote, lease: Lease, listing: Mapping[str, RemoteFile], *, verified: bool
     ) -> "WriteCopy":
         """A copy that was just pulled, with what was listed then."""
         sent = {name: _file_time(home / name) for name in files_of(home)}

@@ -20,7 +20,7 @@ from advrisk.core.files import whole_file
 from advrisk.ledger import history, manifest, segments
 from advrisk.ledger.rewriting import faults_of
 from advrisk.ledger.sync import lease
-from advrisk.ledger.sync.remote import Remote, Seen
+from advrisk.ledger.sync.remote import Remote, RemoteFile
 from advrisk.ledger.tables import TABLES
 
 SEGMENTS = f"ledger/{segments.FOLDER}/"
@@ -42,7 +42,7 @@ _UNREADABLE = (
 )
 
 
-def pull(remote: Remote, home: Path, *, verify: bool, inputs: Collection[str] | None) -> dict[str, Seen]:
+def pull(remote: Remote, home: Path, *, verify: bool, inputs: Collection[str] | None) -> dict[str, RemoteFile]:
     """Bring a local copy up to date; once more if something was merged or deleted at the source meanwhile.
 
     Without `verify`, everything is fetched again, and damaged segments are there as far as they can be read. `inputs`
@@ -61,7 +61,7 @@ def pull(remote: Remote, home: Path, *, verify: bool, inputs: Collection[str] | 
             listing = now
 
 
-def _listed(remote: Remote) -> tuple[dict[str, Seen], bytes | None]:
+def _listed(remote: Remote) -> tuple[dict[str, RemoteFile], bytes | None]:
     """What is there, and the history of just then: it names nothing that is not listed, and lacks nothing that is.
 
     Lines are only ever added, so that it is the same as long as its size is.
@@ -75,7 +75,7 @@ def _listed(remote: Remote) -> tuple[dict[str, Seen], bytes | None]:
     return listing, None
 
 
-def _put_history(home: Path, content: bytes | None, seen: Seen | None) -> None:
+def _put_history(home: Path, content: bytes | None, seen: RemoteFile | None) -> None:
     if content is None or seen is None:
         return
     path = home / HISTORY
@@ -88,7 +88,7 @@ def _put_history(home: Path, content: bytes | None, seen: Seen | None) -> None:
 
 
 def _pull_listed(
-    remote: Remote, listing: Mapping[str, Seen], home: Path, *, verify: bool, inputs: Collection[str] | None
+    remote: Remote, listing: Mapping[str, RemoteFile], home: Path, *, verify: bool, inputs: Collection[str] | None
 ) -> None:
     """Fetch what is new, or small and maybe changed within a second; what is here only, and never was there, goes."""
     beside = {
@@ -107,7 +107,7 @@ def _pull_listed(
             (home / name).unlink()
 
 
-def _pull_segments(remote: Remote, packed: Mapping[str, Seen], home: Path, *, verify: bool) -> None:
+def _pull_segments(remote: Remote, packed: Mapping[str, RemoteFile], home: Path, *, verify: bool) -> None:
     known = _state(home) if verify else {}
     held = {segment.name: segment for segment in segments.all_segments(home / "ledger")}
     names = {Path(name).stem: name for name in packed}
@@ -128,7 +128,7 @@ def _is_asked(name: str, inputs: Collection[str] | None) -> bool:
     return inputs is None or not name.startswith(INPUTS) or not below or folder in inputs
 
 
-def is_same(path: Path, seen: Seen) -> bool:
+def is_same(path: Path, seen: RemoteFile) -> bool:
     """Whether a file here is the one there, and was not touched since it was fetched or put there."""
     try:
         found = path.stat()
@@ -137,12 +137,12 @@ def is_same(path: Path, seen: Seen) -> bool:
     return found.st_size == seen.bytes and abs(found.st_mtime - seen.written) < 1e-3
 
 
-def mark(path: Path, seen: Seen) -> None:
+def mark(path: Path, seen: RemoteFile) -> None:
     """Say of a file that it is the one there."""
     os.utime(path, (seen.written, seen.written))
 
 
-def fetch_file(remote: Remote, name: str, seen: Seen, home: Path) -> None:
+def fetch_file(remote: Remote, name: str, seen: RemoteFile, home: Path) -> None:
     """Fetch a file that lies beside the segments."""
     path = home / name
     try:
@@ -200,7 +200,7 @@ def _unpacked(folder: Path) -> str:
     return f"{min(faults)} {faults[min(faults)]}" if faults else ""
 
 
-def zips(listing: Mapping[str, Seen]) -> dict[str, Seen]:
+def zips(listing: Mapping[str, RemoteFile]) -> dict[str, RemoteFile]:
     """The segments of a folder on object storage."""
     return {name: seen for name, seen in listing.items() if name.startswith(SEGMENTS) and name.endswith(".zip")}
 
@@ -226,7 +226,7 @@ def at_once(action: Callable[[str], None], names: Iterable[str]) -> None:
         list(pool.map(action, names))
 
 
-def remember(home: Path, packed: Mapping[str, Seen]) -> None:
+def remember(home: Path, packed: Mapping[str, RemoteFile]) -> None:
     """Write down which segments there are those here."""
     held = {zip_name(segment): segment for segment in segments.all_segments(home / "ledger")}
     told = {name: [seen.bytes, seen.written, _stamps(held[name])] for name, seen in packed.items() if name in held}
@@ -237,11 +237,11 @@ def remember(home: Path, packed: Mapping[str, Seen]) -> None:
         raise _unwritable(home / _STATE, error) from None
 
 
-def _state(home: Path) -> dict[str, tuple[Seen, list[list[object]]]]:
+def _state(home: Path) -> dict[str, tuple[RemoteFile, list[list[object]]]]:
     """Which segments here are those there."""
     try:
         told = json.loads((home / _STATE).read_text(encoding="utf-8"))["segments"]
-        return {name: (Seen(size, written), stamps) for name, (size, written, stamps) in told.items()}
+        return {name: (RemoteFile(size, written), stamps) for name, (size, written, stamps) in told.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}  # then everything is fetched again
 

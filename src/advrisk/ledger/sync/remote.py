@@ -105,7 +105,7 @@ def _refuse_strange(url: str) -> None:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RemoteFile:
     """A file on object storage: its size, and when it was written by the clock there."""
 
     bytes: int
@@ -146,7 +146,7 @@ class Remote:
         """The URL of a file."""
         return url_below(self.url, name)
 
-    def listing(self) -> dict[str, Seen]:
+    def listing(self) -> dict[str, RemoteFile]:
         """All files below the folder, by their path in it."""
         from pyarrow import fs
 
@@ -157,7 +157,7 @@ class Remote:
         names = {one.path[len(self.root) + 1 :]: one for one in found if one.type == fs.FileType.File}
         if strange := [name for name in names if ".." in Path(name).parts or name.startswith("/")]:
             raise LedgerError(f"{self.url}: {strange[0]!r} is no name of a file of a run; remove it")
-        return {name: Seen(one.size, one.mtime.timestamp()) for name, one in names.items()}
+        return {name: RemoteFile(one.size, one.mtime.timestamp()) for name, one in names.items()}
 
     def refuse_without_bucket(self) -> None:
         """A bucket that is not there, which looks like an empty folder; who may not ask for it is not refused."""
@@ -170,12 +170,12 @@ class Remote:
         if found.type == fs.FileType.NotFound:
             raise _no_bucket(self.url)
 
-    def seen(self, name: str) -> Seen | None:
+    def seen(self, name: str) -> RemoteFile | None:
         """One file; None where there is none."""
         from pyarrow import fs
 
         (found,) = _reached(self.url, lambda: self.files.get_file_info([f"{self.root}/{name}"]))
-        return Seen(found.size, found.mtime.timestamp()) if found.type == fs.FileType.File else None
+        return RemoteFile(found.size, found.mtime.timestamp()) if found.type == fs.FileType.File else None
 
     def get(self, name: str) -> bytes:
         """The contents of a file."""

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from advrisk.core.errors import RegistryError, StudyError
+from advrisk.core.extras import needs_extra
 from advrisk.core.names import did_you_mean
 from advrisk.core.registry import REQUIRED, as_type
 from advrisk.core.traits import AttackTraits, Norm, Resolved
@@ -129,7 +130,7 @@ def library(module: str, *, extra: str) -> Any:
             warnings.simplefilter("ignore")
             return import_module(module)
     except ImportError as error:
-        raise StudyError(f"this needs {extra}: pip install 'advrisk[{extra}]' ({error})") from None
+        raise StudyError(f"{needs_extra('this', extra, extra)} ({error})") from None
 
 
 def installed_version(package: str, wanted: str | None) -> str:

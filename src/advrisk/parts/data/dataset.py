@@ -20,7 +20,8 @@ class Dataset:
     """Inputs (float32, samples first; images channels first) with their labels, bounds and columns.
 
     `low`, `high` and `scale` are numbers or arrays of an input's shape, `masks` may hold `immutable`,
-    `integer` and `category`. `split` is given where the source has splits of its own.
+    `integer` and `category`. `split` is given where the source has splits of its own,
+    names of classes and features where it states them: pages show these in place of numbers.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Dataset:
     weights: npt.NDArray[np.float64] | None = None
     strata: Mapping[str, Array] = field(default_factory=dict)
     split: Array | None = None
+    class_names: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.ids:
@@ -94,6 +97,8 @@ def _check_values(data: Dataset) -> None:
     for name in ("integer", "category"):
         if name in data.masks:
             _refuse(data, data.masks[name] & (data.x != np.round(data.x)), f"is {name} but not a whole number")
+    _check_names(data.name, "class_names", data.class_names, data.n_classes)
+    _check_names(data.name, "feature_names", data.feature_names, int(np.prod(data.x.shape[1:])))
     outside = np.flatnonzero((data.y < 0) | (data.y >= data.n_classes))
     if len(outside):
         first = int(outside[0])
@@ -105,6 +110,11 @@ def _check_values(data: Dataset) -> None:
         raise DataError(f"{data.name}: weights must be positive numbers")
     if not (np.isfinite(data.scale).all() and np.all(np.asarray(data.scale) > 0)):
         raise DataError(f"{data.name}: scale must be positive in every feature")
+
+
+def _check_names(data: str, field: str, names: Sequence[str], needed: int) -> None:
+    if names and len(names) != needed:
+        raise DataError(f"{data}: {field} has {len(names)} names, {needed} are needed")
 
 
 def _refuse(data: Dataset, wrong: Array, what: str, bound: Array | None = None) -> None:

@@ -31,8 +31,8 @@ def npz(
     """An .npz file with `x` (uint8 images, or floats), `y` (class numbers) and optional columns.
 
     Optional, one entry per sample: `id`, `weight`, `split`, and every name in `strata`. Optional, one
-    entry per feature: `low`, `high`, `scale`, `immutable`, `integer`, `category`. Floats need `bounds`
-    or `low` and `high`. uint8 becomes [0, 1].
+    entry per feature: `low`, `high`, `scale`, `immutable`, `integer`, `category`, `feature_names`. Optional, one
+    entry per class: `class_names`. Floats need `bounds` or `low` and `high`. uint8 becomes [0, 1].
     """
     arrays = read_arrays(path)
     for name in ("x", "y", *strata):
@@ -41,11 +41,12 @@ def npz(
     _check_columns(arrays, ("id", "weight", "split", *strata), path)
     y = _labels(arrays["y"], path)
     low, high = _bounds(arrays, bounds, path)
+    class_names = _names(arrays, "class_names", path)
     return Dataset(
         name=path.stem,
         x=_inputs(arrays["x"], layout, path),
         y=y,
-        n_classes=classes or int(y.max(initial=0)) + 1,
+        n_classes=classes or len(class_names) or int(y.max(initial=0)) + 1,
         ids=tuple(map(str, arrays["id"])) if "id" in arrays else (),
         low=low,
         high=high,
@@ -54,6 +55,8 @@ def npz(
         weights=_weights(arrays["weight"], path) if "weight" in arrays else None,
         strata={name: arrays[name].astype(str) for name in strata},
         split=arrays["split"].astype(str) if "split" in arrays else None,
+        class_names=class_names,
+        feature_names=_names(arrays, "feature_names", path),
     )
 
 
@@ -77,6 +80,13 @@ def _check_columns(arrays: dict[str, Array], per_sample: tuple[str, ...], path: 
     for name in FEATURE_MASKS:
         if name in arrays and arrays[name].dtype.kind not in "biu":
             raise DataError(f"{path}: {name} must hold true and false, found {arrays[name].dtype}")
+
+
+def _names(arrays: dict[str, Array], name: str, path: Path) -> tuple[str, ...]:
+    found = arrays.get(name, np.empty(0, str))
+    if found.ndim != 1 or found.dtype.kind != "U":
+        raise DataError(f"{path}: {name} must be a list of strings, found {found.dtype} of shape {found.shape}")
+    return tuple(map(str, found))
 
 
 def _inputs(x: Array, layout: Layout, path: Path) -> npt.NDArray[np.float32]:

@@ -57,7 +57,7 @@ def given(clause: "Clause", held: Collection[str], causes: str) -> str:
 
 
 @dataclass(frozen=True)
-class Text:
+class LegalText:
     """A law, framework or standard."""
 
     id: str
@@ -381,32 +381,32 @@ _ISO_2 = (
     ),
 )
 
-TEXTS: tuple[Text, ...] = (
-    Text(
+TEXTS: tuple[LegalText, ...] = (
+    LegalText(
         "eu-ai-act-9",
         "EU AI Act, Article 9: risk management system",
         "Regulation (EU) 2024/1689, as published in the Official Journal on 12 July 2024",
         _AI_ACT_9,
     ),
-    Text(
+    LegalText(
         "eu-ai-act-15",
         "EU AI Act, Article 15: accuracy, robustness and cybersecurity",
         "Regulation (EU) 2024/1689, as published in the Official Journal on 12 July 2024",
         _AI_ACT_15,
     ),
-    Text(
+    LegalText(
         "nist-ai-rmf-measure-2",
         "NIST AI Risk Management Framework, MEASURE 2",
         "AI RMF 1.0, NIST AI 100-1, January 2023",
         _NIST,
     ),
-    Text(
+    LegalText(
         "iso-iec-tr-24029-1",
         "ISO/IEC TR 24029-1: robustness of neural networks, overview",
         "First edition, 2021",
         _ISO_1,
     ),
-    Text(
+    LegalText(
         "iso-iec-24029-2",
         "ISO/IEC 24029-2: robustness of neural networks, formal methods",
         "First edition, 2023",
@@ -415,7 +415,7 @@ TEXTS: tuple[Text, ...] = (
 )
 
 
-def every_clause() -> Iterator[tuple[Text, Clause]]:
+def every_clause() -> Iterator[tuple[LegalText, Clause]]:
     """All clauses, in order."""
     for text in TEXTS:
         for clause in text.clauses:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from advrisk.assess.findings import Findings
+from advrisk.assess.selection.answer import leading
 from advrisk.core.names import counted
 from advrisk.core.version import VERSION as PROGRAM
 from advrisk.ledger import Ledger
-from advrisk.report.answer import leading
 from advrisk.report.evidence.clauses import (
     ANSWERS,
     CONTRIBUTES,
@@ -16,13 +17,12 @@ from advrisk.report.evidence.clauses import (
     TEXTS,
     Clause,
     Degree,
-    Text,
+    LegalText,
     every_clause,
     given,
 )
 from advrisk.report.evidence.headlines import headline
 from advrisk.report.evidence.topics import Topic, causes, evidence_topics
-from advrisk.report.findings import Findings
 from advrisk.report.untested import FEW
 from advrisk.study import StudySpec
 
@@ -54,7 +54,7 @@ class PackFile:
 
 
 @dataclass(frozen=True)
-class Held:
+class RunEvidence:
     """What a run holds for clauses: its topics, what corrupts its inputs, and whether it may wholly answer one."""
 
     topics: Mapping[str, Topic]
@@ -81,7 +81,7 @@ def evidence_index(
     """
     topics = evidence_topics(ledger, study, found)
     cautions, ship = _cautions(ledger, unfinished), leading(found).ship or ""
-    held = Held({topic.id: topic for topic in topics}, causes(ledger), whole=not cautions)
+    held = RunEvidence({topic.id: topic for topic in topics}, causes(ledger), whole=not cautions)
     texts = [_text(text, held) for text in TEXTS]
     return {
         "advrisk": KIND,
@@ -121,7 +121,7 @@ def _summary(texts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"text": said, "clauses": len(degrees), "counts": counts}
 
 
-def _text(text: Text, held: Held) -> dict[str, Any]:
+def _text(text: LegalText, held: RunEvidence) -> dict[str, Any]:
     return {
         "id": text.id,
         "title": text.title,
@@ -130,7 +130,7 @@ def _text(text: Text, held: Held) -> dict[str, Any]:
     }
 
 
-def _clause(clause: Clause, run: Held) -> dict[str, Any]:
+def _clause(clause: Clause, run: RunEvidence) -> dict[str, Any]:
     """What a run gives a clause; as long as it is not finished, or with few samples, it wholly answers none."""
     topics = run.topics
     held = [name for name in clause.topics if topics[name].numbers]

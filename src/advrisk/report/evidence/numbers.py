@@ -10,11 +10,11 @@ from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.certificate.sections import terms_note
 from advrisk.assess.damage.clean import clean_shares
+from advrisk.assess.findings import Findings
 from advrisk.assess.gate.records import GateResult
 from advrisk.core.estimate import Estimate, NamedEstimate
 from advrisk.core.numbers import size_text
 from advrisk.ledger import EVALUATED_CELL, Ledger
-from advrisk.report.findings import Findings
 from advrisk.report.provenance import Provenance, provenance
 from advrisk.study import StudySpec, assessments
 from advrisk.study.questions import Quantity

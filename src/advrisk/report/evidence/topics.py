@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from advrisk.assess.findings import Findings
 from advrisk.core.sections import Unanswered
 from advrisk.ledger import Ledger
 from advrisk.report.evidence.numbers import (
@@ -15,7 +16,6 @@ from advrisk.report.evidence.numbers import (
     study_facts,
     trust_counts,
 )
-from advrisk.report.findings import Findings
 from advrisk.study import StudySpec, assessments
 from advrisk.study.registered import title_of
 

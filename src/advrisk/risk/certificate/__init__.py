@@ -1,12 +1,12 @@
-"""Certificate: is the risk of a frozen list of arms at most alpha, said by a procedure that seldom says so wrongly?
+"""Certificate: a test that the risk of a frozen list of arms is at most alpha, with a bounded error rate.
 
 Feng et al., "PROSAC: Provably Safe Certification for Machine Learning Models under Adversarial Attacks" (AAAI 2025).
-`counts` checks what was counted; `p_values` and `betting` test it, at the end or after every sample; `families` tests
-lists of arms, grids of eps and models together; `planning` says how many samples that takes; `exploration` what a
-search promises about settings that it did not try; `verdict` puts a certificate together.
+`counts` checks counts of failures. `p_values` and `betting` test them, once or after every sample. `families` tests
+lists of arms, grids of eps and several models together. `planning` gives the number of samples needed. `exploration`
+gives the guarantee of a search for settings that it did not try. `verdict` combines the tests into a certificate.
 """
 
-from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, look_order
+from advrisk.risk.certificate.betting import betting_certified_risk, betting_p_values, calibration_order
 from advrisk.risk.certificate.counts import Count
 from advrisk.risk.certificate.exploration import SearchGuarantee, search_guarantee
 from advrisk.risk.certificate.families import CertifiedSizes, certified_sizes, fixed_sequence, holm
@@ -22,6 +22,7 @@ __all__ = [
     "Tested",
     "betting_certified_risk",
     "betting_p_values",
+    "calibration_order",
     "certified_risk",
     "certified_sizes",
     "certify",
@@ -29,7 +30,6 @@ __all__ = [
     "fixed_sequence",
     "holm",
     "log_p_value",
-    "look_order",
     "most_failures",
     "p_value",
     "power",

@@ -1,4 +1,4 @@
-"""How many samples of a calibration set failed, checked whole numbers; and how evenly chance makes groups fall."""
+"""Counts of failures on a calibration set, checked as integers; and the probability of evenly sized groups."""
 
 import math
 from collections.abc import Sequence
@@ -13,36 +13,36 @@ from advrisk.core.errors import RiskError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST = 10**7  # samples; up to here everything is tested
+MOST = 10**7  # samples; the numerics are tested up to here
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Failures among the n samples of one calibration set, which is told by its fingerprint."""
+    """Failures among the n samples of one calibration set."""
 
     failures: int
     n: int
-    calibration: str
+    calibration: str  # fingerprint of the set
 
     def __post_init__(self) -> None:
         checked_counts(self.failures, self.n)
 
 
 def checked_counts(failures: ArrayLike, n: ArrayLike) -> tuple[Ints, Ints]:
-    """Both as whole numbers, 0 <= failures <= n and n > 0; what is not one is refused, never rounded."""
+    """Failures and n as integers with 0 <= failures <= n and n > 0; other numbers are refused, never rounded."""
     counts, sizes = _whole("failures", failures), _whole("n", n)
     if counts.size == 0 or sizes.size == 0:
         raise RiskError("there are no counts to test; count the failures on a calibration set first")
     if sizes.min() < 1:
         raise RiskError(f"a calibration set needs at least one sample, found n = {sizes.min()}")
     if counts.min() < 0:
-        raise RiskError(f"failures are counted from 0 up, found {counts.min()}")
+        raise RiskError(f"failures must be at least 0, found {counts.min()}")
     if sizes.max() > MOST:
-        raise RiskError(f"n goes up to {MOST:,}, found {sizes.max():,}")
+        raise RiskError(f"n must be at most {MOST:,}, found {sizes.max():,}")
     try:
         excess = counts > sizes
     except ValueError:
-        raise RiskError(f"failures of shape {counts.shape} do not go with n of shape {sizes.shape}") from None
+        raise RiskError(f"failures of shape {counts.shape} do not match n of shape {sizes.shape}") from None
     if excess.any():
         k, size = (int(np.broadcast_to(part, excess.shape)[excess][0]) for part in (counts, sizes))
         raise RiskError(f"more failures than samples: {k} of {size}; count each sample once")
@@ -62,29 +62,29 @@ def check_rate(name: str, value: Any, *, several: bool = False) -> None:
 
 
 def check_shapes(name: str, value: ArrayLike, *counts: Ints) -> None:
-    """Refuse numbers that do not go with the counts that they are for."""
+    """Refuse values whose shape does not match that of their counts."""
     try:
         np.broadcast_shapes(np.shape(value), *(part.shape for part in counts))
     except ValueError:
-        found = " and ".join(str(part.shape) for part in counts)
-        raise RiskError(f"{name} of shape {np.shape(value)} does not go with counts of shape {found}") from None
+        shapes = " and ".join(str(part.shape) for part in counts)
+        raise RiskError(f"{name} of shape {np.shape(value)} does not match counts of shape {shapes}") from None
 
 
 def _whole(name: str, value: ArrayLike) -> Ints:
     try:
-        found = np.asarray(value)
-        if found.size == 0 or np.issubdtype(found.dtype, np.integer):
-            return found.astype(np.int64)
+        array = np.asarray(value)
+        if array.size == 0 or np.issubdtype(array.dtype, np.integer):
+            return array.astype(np.int64)
     except (TypeError, ValueError, OverflowError):
         pass
     raise RiskError(f"{name} must be whole numbers, found {value!r}; give counts, not rates or sums of floats")
 
 
-def as_even_as_can_be(counts: Sequence[int]) -> float:
-    """The probability that n draws from equally frequent groups fall as evenly as n allows.
+def probability_of_even_counts(counts: Sequence[int]) -> float:
+    """Probability that n draws from k equally frequent groups have counts that differ by at most 1.
 
-    With n = q k + r that is n! / (q!^(k-r) (q+1)!^r) k^-n, times the ways to choose the r larger groups. Draws from
-    groups that are not equally frequent fall as evenly even less often.
+    With n = q k + r it is n! / (q!^(k-r) (q+1)!^r) k^-n, times the ways to choose the r larger groups. For groups of
+    unequal frequency the probability is smaller.
     """
     n, k = sum(counts), len(counts)
     q, r = divmod(n, k)

@@ -1,20 +1,21 @@
-"""Several tests at once: arms of a frozen list, sizes of a grid, models side by side.
+"""Multiple testing: arms of a frozen list, sizes of a grid, several models.
 
-*A list of arms.* Its hypothesis is "some arm of the list has a risk above alpha", its p-value the largest of theirs:
-were arm l above alpha, max p <= zeta needs p_l <= zeta, which has a probability of at most zeta. Nothing is corrected.
+*A list of arms.* The hypothesis is "some arm of the list has a risk above alpha", and its p-value is the largest of the
+arms. If the risk of arm l is above alpha, max p <= zeta requires p_l <= zeta, which has probability at most zeta. So no
+correction is needed.
 
-*A grid of sizes* (fixed-sequence testing; Maurer, Hothorn & Lehmacher 1995). Sizes are tested at zeta in an order
-settled beforehand, and the first that fails ends it. Of the sizes whose risk is above alpha one is the first: to
-certify any of them takes that one certified, which has a probability of at most zeta. p need not rise with eps.
+*A grid of sizes* (fixed-sequence testing; Maurer, Hothorn & Lehmacher 1995). Sizes are tested at zeta in an order fixed
+in advance, until the first failure. A false certificate requires that the first size with a risk above alpha is
+certified, which has probability at most zeta. p need not increase with eps.
 
-*Models side by side* (Holm 1979; Bretz, Maurer, Brannath & Posch 2009). Each of M models begins with zeta/M for its own
-sequence; a model whose whole grid is certified hands its share to those that are not through, in equal parts. Say that
-m models have a size above alpha. Before the first false certificate none of them is through, so each is held against
-zeta/m or less, and the first such size of each is certified with a probability of at most that: m times this is zeta.
-With one size each this is Holm's procedure.
+*Several models* (Holm 1979; Bretz, Maurer, Brannath & Posch 2009). Each of M models begins with zeta/M for its own
+sequence. A model whose whole grid is certified passes its share to the unfinished ones, in equal parts. Say that m
+models have a size above alpha. Before the first false certificate none of them is finished, so each is tested at
+zeta/m or less. The first such size of each is certified with at most that probability, and m times zeta/m is zeta. With
+one size each, this is Holm's procedure.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, TypeVar
@@ -31,28 +32,28 @@ Name = TypeVar("Name", bound=Hashable)  # of a model, or of a model and a norm
 
 @dataclass(frozen=True)
 class CertifiedSizes:
-    """A grid of eps, tested in ascending order until the first that fails."""
+    """A grid of eps, tested in ascending order until the first failure."""
 
     eps: tuple[float, ...]
     p: tuple[float, ...]
-    n_certified: int  # the first so many sizes are certified
-    level: float  # what its last p was held against: zeta, or its share among several models
+    n_certified: int  # number of certified sizes, the smallest first
+    level: float  # level of the last test: zeta, or its share among several models
 
     in_json: ClassVar[InJson] = {"largest": "largest", "stopped_at": "stopped_at"}
 
     @property
     def largest(self) -> float | None:
-        """The largest certified eps; None: not even the smallest is."""
+        """The largest certified eps; None if not even the smallest is."""
         return self.eps[self.n_certified - 1] if self.n_certified else None
 
     @property
     def stopped_at(self) -> float | None:
-        """The size that failed, after which none was tested; None: all are certified."""
+        """The first size that failed, which ends the tests; None if all are certified."""
         return self.eps[self.n_certified] if self.n_certified < len(self.eps) else None
 
 
 def fixed_sequence(p_by_eps: Mapping[float, float], zeta: float) -> CertifiedSizes:
-    """The largest certified eps of a grid that was settled beforehand and is given in ascending order."""
+    """The largest certified eps of a grid that was fixed in advance, in ascending order."""
     return certified_sizes({"": p_by_eps}, zeta)[""]
 
 
@@ -63,18 +64,18 @@ def certified_sizes(p_by_eps: Mapping[Name, Mapping[float, float]], zeta: float)
         raise RiskError("there is no model to test")
     grids = {model: _checked_grid(model, grid) for model, grid in p_by_eps.items()}
     done, level = dict.fromkeys(grids, 0), dict.fromkeys(grids, zeta / len(grids))
-    going = True
-    while going:
+    progress = True
+    while progress:
         unfinished = [model for model in grids if done[model] < len(grids[model][0])]
         level |= dict.fromkeys(unfinished, zeta / max(len(unfinished), 1))
         ready = [model for model in unfinished if grids[model][1][done[model]] <= level[model]]
         done |= {model: done[model] + 1 for model in ready}
-        going = bool(ready)
+        progress = bool(ready)
     return {model: CertifiedSizes(eps, p, done[model], level[model]) for model, (eps, p) in grids.items()}
 
 
 def holm(p: ArrayLike) -> Floats:
-    """Holm (1979): adjusted p-values. With all that are at most zeta rejected, any is wrongly so at most zeta often."""
+    """Holm (1979): adjusted p-values; rejecting those up to zeta has a family-wise error rate of at most zeta."""
     values = checked_p(p)
     order = np.argsort(values, kind="stable")
     steps = values[order] * np.arange(values.size, 0, -1)
@@ -84,7 +85,7 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def checked_p(p: ArrayLike) -> Floats:
-    """A list of numbers between 0 and 1."""
+    """p-values as an array, each between 0 and 1."""
     try:
         values = np.asarray(p, dtype=np.float64)
     except (TypeError, ValueError):
@@ -98,11 +99,8 @@ def checked_p(p: ArrayLike) -> Floats:
 
 def _checked_grid(model: Hashable, grid: Mapping[float, float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     name = ", ".join(map(str, model)) if isinstance(model, tuple) else str(model)
-    eps, where = tuple(float(size) for size in grid), f" of {name}" if name else ""
+    eps, owner = tuple(float(size) for size in grid), f" of {name}" if name else ""
     if any(not later > sooner for sooner, later in pairwise(eps)) or not all(np.isfinite(eps)):
-        raise RiskError(f"the sizes{where} must ascend, as they are tested in that order; found {_shown(eps)}")
+        listed = ", ".join(f"{size:g}" for size in eps)
+        raise RiskError(f"the sizes{owner} must ascend, as they are tested in that order; found {listed}")
     return eps, tuple(float(value) for value in checked_p(list(grid.values())))
-
-
-def _shown(numbers: Sequence[float]) -> str:
-    return ", ".join(f"{number:g}" for number in numbers)

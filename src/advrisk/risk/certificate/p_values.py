@@ -1,13 +1,13 @@
 """p-values of "the risk is above alpha" from a count of failures, and the smallest alpha that a count certifies.
 
-Angelopoulos et al., "Learn then Test" (2021), as PROSAC uses it, on whole numbers: k of n samples failed.
+Angelopoulos et al., "Learn then Test" (2021), as in PROSAC, on integers: k of n samples failed.
 
     exact               P(Bin(n, alpha) <= k)
     hoeffding-bentkus   min(exp(-n h(min(k/n, alpha), alpha)), e P(Bin(n, alpha) <= k)),
                         h(r, a) = r ln(r/a) + (1 - r) ln((1 - r)/(1 - a))
 
-Both are valid: at a risk of alpha or more they are at most zeta with probability at most zeta. The first is exact for
-losses of 0 and 1, and never the larger one, as both parts of the second bound it from above.
+Both are valid: at a risk of alpha or more, p <= zeta has probability at most zeta. The first is exact for losses of 0
+and 1 and never larger than the second, whose two parts bound it from above.
 """
 
 from collections.abc import Callable
@@ -23,24 +23,24 @@ from advrisk.risk.certificate.counts import Floats, Ints, check_rate, check_shap
 Method = Literal["exact", "hoeffding-bentkus"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
-_SMALL = 1e-290  # below this a tail is summed in logarithms
+_SMALL = 1e-290  # smaller tails are summed in logarithms
 
 
 def p_value(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, *, method: Method = "exact") -> Any:
-    """How surprising so few failures are, were the risk above alpha: a float, or an array where one was given."""
+    """p-value of "the risk is above alpha": a float, or an array if an argument is one."""
     return scalar_or_array(np.minimum(np.exp(_log_p(failures, n, alpha, method)), 1.0))
 
 
 def log_p_value(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, *, method: Method = "exact") -> Any:
-    """The natural logarithm of `p_value`, also where that is too small for a float."""
+    """Natural logarithm of `p_value`, finite even if that underflows."""
     return scalar_or_array(_log_p(failures, n, alpha, method))
 
 
 def certified_risk(failures: ArrayLike, n: ArrayLike, zeta: ArrayLike, *, method: Method = "exact") -> Any:
     """The smallest alpha at which p <= zeta: an upper bound of the risk that holds with probability 1 - zeta.
 
-    p falls as alpha grows, so there is one such number. Exact: Clopper and Pearson's (1934) upper bound. Where all
-    samples failed nothing is certified, and it is 1.
+    p decreases in alpha, so the number is unique. `exact` gives Clopper and Pearson's (1934) upper bound. It is 1 if
+    all samples failed.
     """
     counts, sizes = checked_counts(failures, n)
     check_rate("zeta", zeta, several=True)
@@ -53,7 +53,7 @@ def certified_risk(failures: ArrayLike, n: ArrayLike, zeta: ArrayLike, *, method
 
 
 def most_failures(n: ArrayLike, alpha: ArrayLike, zeta: float, *, method: Method = "exact") -> Any:
-    """The most failures with which n samples certify a risk of alpha at zeta; -1: not even none are few enough."""
+    """The most failures with which n samples certify a risk of alpha at zeta; -1 if even 0 are too many."""
     _, sizes = checked_counts(0, n)
     check_rate("zeta", zeta)
     check_rate("alpha", alpha, several=True)
@@ -69,7 +69,7 @@ def most_failures(n: ArrayLike, alpha: ArrayLike, zeta: float, *, method: Method
 
 
 def checked_method(method: str) -> str:
-    """A known method, or a RiskError that suggests the nearest one."""
+    """The method, or a RiskError that suggests the nearest name."""
     if method not in METHODS:
         raise RiskError(f"unknown method {method!r} of a p-value; {did_you_mean(method, METHODS)}")
     return method
@@ -82,13 +82,13 @@ def _log_p(failures: ArrayLike, n: ArrayLike, alpha: ArrayLike, method: str) -> 
     rates = np.asarray(alpha, dtype=np.float64)
     checked_method(method)
     if counts.ndim and sizes.ndim == rates.ndim == 0 and (least := counts.min()) + counts.size > counts.max():
-        table = log_p(np.arange(least, counts.max() + 1), sizes, rates, method)  # many counts are alike
+        table = log_p(np.arange(least, counts.max() + 1), sizes, rates, method)  # many counts are equal
         return np.asarray(table[counts - least])
     return log_p(counts, sizes, rates, method)
 
 
 def log_p(k: Ints, n: Ints, alpha: Floats, method: str) -> Floats:
-    """ln p of counts that are checked already."""
+    """ln p of checked counts."""
     tail = log_binomial_tail(k, n, alpha)
     if method == "exact":
         return tail
@@ -101,19 +101,19 @@ def log_binomial_tail(k: Ints, n: Ints, alpha: Floats) -> Floats:
 
     k, n, alpha = np.broadcast_arrays(k, n, alpha)
     logs = np.zeros(k.shape)
-    below = k < np.minimum(n, n * alpha + 5 * np.sqrt(n))  # above that it is 1, but for e^-50 (Hoeffding)
+    below = k < np.minimum(n, n * alpha + 5 * np.sqrt(n))  # above that it is 1 up to e^-50 (Hoeffding)
     k, n, alpha = k[below], n[below], alpha[below]
     tail = betainc(n - k, k + 1, 1 - alpha)
     small = tail < _SMALL
     tail[small] = 1.0
-    found = np.log(tail)
-    found[small] = _log_far_tail(k[small], n[small], alpha[small])
-    logs[below] = found
+    log_tail = np.log(tail)
+    log_tail[small] = _log_far_tail(k[small], n[small], alpha[small])
+    logs[below] = log_tail
     return logs
 
 
 def _log_far_tail(k: Ints, n: Ints, alpha: Floats) -> Floats:
-    """ln of P(X = k) (1 + t_1 + t_1 t_2 + ...), t_i = (k - i + 1) / (n - k + i) (1 - alpha) / alpha, falling with i."""
+    """ln of P(X = k) (1 + t_1 + t_1 t_2 + ...), t_i = (k - i + 1) / (n - k + i) (1 - alpha) / alpha."""
     from scipy.special import betaln, xlog1py, xlogy
 
     mass = -np.log1p(n) - betaln(k + 1.0, n - k + 1.0) + xlogy(k, alpha) + xlog1py(n - k, -alpha)
@@ -146,17 +146,17 @@ def _hoeffding_bound(k: Ints, n: Ints, zeta: Floats) -> Floats:
     return smallest_above(lambda alpha: log_hoeffding(k, n, alpha) <= np.log(zeta), k / n)
 
 
-def smallest_above(holds: Callable[[Floats], Any], start: Floats, *, halvings: int = 60) -> Floats:
-    """By bisection, the smallest number between start and 1 from which on a condition holds; 1 where none is seen."""
+def smallest_above(condition: Callable[[Floats], Any], start: Floats, *, halvings: int = 60) -> Floats:
+    """By bisection, the smallest number between start and 1 from which on a condition is true; 1 if there is none."""
     low, high = np.array(start, dtype=np.float64), np.ones(np.shape(start))
     for _ in range(halvings):
         middle = (low + high) / 2
         inside = (middle > 0) & (middle < 1)
-        held = inside & holds(np.where(inside, middle, 0.5))
-        low, high = np.where(held, low, middle), np.where(held, middle, high)
+        true = inside & condition(np.where(inside, middle, 0.5))
+        low, high = np.where(true, low, middle), np.where(true, middle, high)
     return np.asarray(high)
 
 
 def scalar_or_array(values: Floats) -> Any:
-    """A float where there is but one number."""
+    """A float for a single number, else the array."""
     return float(values) if np.ndim(values) == 0 else values

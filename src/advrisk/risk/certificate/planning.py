@@ -1,8 +1,8 @@
-"""How many calibration samples it takes to certify, and how likely it is with a given number of them.
+"""Sample size of a certificate: the power of n calibration samples, and the n for a required power.
 
-n samples certify when at most m(n) fail (`most_failures`), so the power at a risk r is P(Bin(n, r) <= m(n)). It goes up
-where m(n) steps up and down in between, like a saw. A plan should not rest on a tooth: `samples_to_certify` is the
-smallest n from which on the power never falls below the one asked for.
+n samples certify if at most m(n) fail (`most_failures`), so the power at a risk r is P(Bin(n, r) <= m(n)). It rises
+where m(n) steps up and falls in between, like a sawtooth. So `samples_to_certify` is the smallest n from which on the
+power never falls below the required one.
 """
 
 import math
@@ -23,11 +23,11 @@ from advrisk.risk.certificate.p_values import (
     scalar_or_array,
 )
 
-_FAR = 1e300  # samples; beyond, numbers end
+_FAR = 1e300  # samples; more would overflow
 
 
 def power(n: ArrayLike, true_risk: ArrayLike, alpha: float, zeta: float, *, method: Method = "exact") -> Any:
-    """The probability that n samples certify a risk of alpha at zeta, where it is `true_risk`."""
+    """Probability that n samples certify a risk of alpha at zeta if the risk is `true_risk`."""
     _, sizes = checked_counts(0, n)
     check_rate("alpha", alpha)
     check_shapes("true_risk", _checked_risk(true_risk), sizes)
@@ -37,10 +37,11 @@ def power(n: ArrayLike, true_risk: ArrayLike, alpha: float, zeta: float, *, meth
 def samples_to_certify(
     true_risk: float, alpha: float, zeta: float, *, power: float = 0.9, method: Method = "exact"
 ) -> int:
-    """The smallest n from which on any number of samples certifies with at least that power.
+    """The smallest n from which on every number of samples certifies with at least that power.
 
-    With m failures allowed, the power is least just before m + 1 are. So it is the first n of the first m after which
-    no such low is below the power. Lows rise with m but for small steps, so those around the first good one tell.
+    With m failures allowed, the power has its minimum just before m + 1 are. So the answer is the first n of the first
+    m after which no such minimum is below the power. Minima increase with m up to small steps, so a search around the
+    first sufficient one is enough.
     """
     check_rate("power", power)
     check_rate("alpha", alpha)
@@ -59,9 +60,9 @@ def samples_to_certify(
 
 
 def smallest_n(alpha: float, zeta: float, *, method: Literal["exact", "hoeffding-bentkus", "betting"] = "exact") -> int:
-    """The fewest samples that can certify at all, when none fails: (1 - alpha)^n <= zeta, or more where one bets.
+    """The fewest samples that can certify, when none fails: (1 - alpha)^n <= zeta, or more for betting.
 
-    They are told also where nobody has so many.
+    The number may exceed `MOST`.
     """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
@@ -79,7 +80,7 @@ def _unbroken_wealth(n: int, alpha: float) -> float:
 
 
 def _first_good(good: Any) -> int:
-    """The smallest number that is good, of a condition that, once true, stays so (or nearly)."""
+    """The smallest number that meets a (nearly) monotone condition."""
     high = 1
     while not good(high):
         high *= 2
@@ -91,12 +92,12 @@ def _first_good(good: Any) -> int:
 
 
 def _lows(m: Ints, true_risk: float, alpha: float, zeta: float, method: str) -> Floats:
-    """The power just before one failure more is allowed."""
+    """Power at the last n with m failures allowed, a local minimum."""
     return _tail(m, _first_n(m + 1, alpha, zeta, method) - 1, true_risk)
 
 
 def _first_n(m: Ints, alpha: float, zeta: float, method: str) -> Ints:
-    """The smallest n at which m failures certify: p falls as n grows."""
+    """The smallest n at which m failures certify; p decreases in n."""
     low, high = m.copy(), np.full(m.shape, MOST + 1)
     while (high - low > 1).any():
         middle = (low + high) // 2
@@ -110,7 +111,7 @@ def _first_n(m: Ints, alpha: float, zeta: float, method: str) -> Ints:
 
 
 def _tail(m: Ints, n: Ints, risk: ArrayLike) -> Floats:
-    """P(Bin(n, risk) <= m); 0 where m is -1, that is, where nothing is certified."""
+    """P(Bin(n, risk) <= m); 0 if m is -1, where nothing is certified."""
     risks = _checked_risk(risk)
     inner = np.clip(risks, 1e-300, 1 - 1e-16)
     tail = np.exp(log_binomial_tail(np.maximum(m, 0), n, inner))

@@ -1,10 +1,10 @@
-"""A certificate: counts of failures on one calibration set, and the tests made of them; `statements` says it in words.
+"""A certificate: counts of failures on one calibration set, and their tests.
 
-A sample fails under an arm when it was not wrong clean and is wrong attacked. It fails under the union when some arm of
-the list breaks it, and is wrong in the end when it is not answered rightly (1 - robust accuracy): when it was wrong
-clean, fails under the union, or the model refuses to answer it, clean or under some arm. An arm's failures are among
-the union's, and these among the wrong ones. So a false claim about any of the three comes with one about the first of
-them whose risk is above alpha: all claims of a certificate together are wrong at most zeta of the time.
+A sample fails under an arm if it is correct clean and wrong attacked. It fails under the union if some arm of the list
+breaks it. It is wrong (1 - robust accuracy) if it is wrong clean, fails under the union, or the model refuses to answer
+it, clean or under some arm. An arm's failures are a subset of the union's, and these a subset of the wrong samples. So
+a false claim about any of the three implies one about the first whose risk is above alpha: all claims of a certificate
+together have an error rate of at most zeta.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,8 +31,8 @@ class Tested:
 
     name: str
     count: Count
-    risk: Estimate  # the share that failed, and an upper bound of its probability at level 1 - zeta
-    certified_risk: float  # the smallest alpha that is certified at zeta
+    risk: Estimate  # the share of failures, with an upper bound of its probability at level 1 - zeta
+    certified_risk: float  # the smallest alpha certified at zeta
     p: float
     certified: bool
 
@@ -41,18 +41,18 @@ class Tested:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether the risk of every arm of a frozen list is certified to be at most alpha, and what goes with that."""
+    """Whether the risk of every arm of a frozen list is certified to be at most alpha, with all tests."""
 
     alpha: float
     zeta: float
     method: str  # exact, hoeffding-bentkus or betting
-    n: int  # samples that were looked at
-    calibration: str  # the fingerprint of their set
+    n: int  # tested samples
+    calibration: str  # fingerprint of the calibration set
     arms: tuple[Tested, ...]  # the worst first
     union: Tested  # a sample fails if any arm of the list breaks it
-    wrong: Tested | None  # not answered rightly, clean or under any arm: 1 - robust accuracy
-    clean: Estimate | None  # share of samples that are wrong without any attack
-    decided_at: int | None = None  # betting: the number of samples after which the list was certified
+    wrong: Tested | None  # 1 - robust accuracy: no correct answer clean or under some arm
+    clean: Estimate | None  # share of samples that are wrong clean
+    decided_at: int | None = None  # betting: number of samples after which the list was certified
 
     in_json: ClassVar[InJson] = {
         "verdict": "verdict",
@@ -63,22 +63,22 @@ class Certificate:
 
     @property
     def worst(self) -> Tested:
-        """The arm that decides."""
+        """The arm with the largest p-value, which decides."""
         return self.arms[0]
 
     @property
     def p(self) -> float:
-        """Of the whole list: the largest of its arms'."""
+        """p-value of the whole list: the largest of its arms."""
         return self.worst.p
 
     @property
     def verdict(self) -> Verdict:
-        """Of the whole list."""
+        """Verdict on the whole list."""
         return "certified" if self.worst.certified else "not certified"
 
     @property
     def certified_risk(self) -> float:
-        """The smallest alpha that would be certified for the whole list: an upper bound of its largest risk."""
+        """The smallest alpha certified for the whole list: an upper bound of its largest risk."""
         return max(arm.certified_risk for arm in self.arms)
 
 
@@ -94,18 +94,19 @@ def certify(
 ) -> Certificate:
     """Test a frozen list of arms once, on counts of one calibration set.
 
-    `union` counts the samples that any arm of the list breaks (of one arm alone it is that arm's count), `clean` those
-    that are wrong without any attack, `wrong` those that are not answered rightly in the end: where nothing is refused,
-    which is taken for granted if it is left out, the two together.
+    union: Samples that any arm of the list breaks; by default, the count of the only arm.
+    clean: Samples that are wrong without an attack.
+    wrong: Samples without a correct answer, clean or under some arm; by default, `union` plus `clean`, which assumes
+        that the model refuses no input.
     """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
-    whole = _checked_union(arms, union)
-    given = {name: count for name, count in (("clean", clean), ("wrong", wrong)) if count is not None}
-    _check_counts(given)
-    _check_one_set({**arms, "union": whole, **given})
-    _check_clean(whole, clean)
-    lost = _checked_wrong(whole, clean, wrong)
+    broken = _checked_union(arms, union)
+    optional = {name: count for name, count in (("clean", clean), ("wrong", wrong)) if count is not None}
+    _check_counts(optional)
+    _check_one_set({**arms, "union": broken, **optional})
+    _check_clean(broken, clean)
+    lost = _checked_wrong(broken, clean, wrong)
 
     def test(name: str, count: Count) -> Tested:
         bound = certified_risk(count.failures, count.n, zeta, method=method)
@@ -116,10 +117,10 @@ def certify(
         alpha,
         zeta,
         method,
-        whole.n,
-        whole.calibration,
+        broken.n,
+        broken.calibration,
         _worst_first(test(name, count) for name, count in arms.items()),
-        test("union", whole),
+        test("union", broken),
         test("wrong", lost) if lost else None,
         proportion(clean.failures, clean.n) if clean else None,
     )
@@ -134,9 +135,10 @@ def certify_in_order(
     clean: ArrayLike | None = None,
     wrong: ArrayLike | None = None,
 ) -> Certificate:
-    """The same by betting, as often as one likes: whether each sample failed under each arm, in the settled order.
+    """Test a frozen list of arms by betting, after any number of samples.
 
-    Give the samples that were looked at so far. Stop when the list is certified, or when there are no more.
+    `failed` says for each arm whether each sample failed, in calibration order. Stop once the list is certified, or
+    when all samples are tested.
     """
     check_rate("alpha", alpha)
     check_rate("zeta", zeta)
@@ -147,7 +149,7 @@ def certify_in_order(
     decided = np.flatnonzero(np.max(list(running.values()), axis=0) <= zeta)
 
     def test(name: str, values: NDArray[np.bool_], p_values: Floats | None = None) -> Tested:
-        bound = float(betting_certified_risk(values, zeta, looks=last_before_failures(values))[-1])
+        bound = float(betting_certified_risk(values, zeta, at_n=last_before_failures(values))[-1])
         p = float((betting_p_values(values, alpha) if p_values is None else p_values)[-1])
         return _tested(name, Count(int(values.sum()), values.size, calibration), bound, p, zeta, "betting, upper bound")
 
@@ -166,8 +168,8 @@ def certify_in_order(
 
 
 def _tested(name: str, count: Count, bound: float, p: float, zeta: float, method: str) -> Tested:
-    """A bound from an early look may lie below the share that failed in the end: the estimate then ends there."""
     share = count.failures / count.n
+    # A running bound may be below the final share of failures.
     risk = Estimate(share, 0.0, max(bound, share), 1 - zeta, count.n, method)
     return Tested(name, count, risk, bound, p, p <= zeta)
 
@@ -177,14 +179,14 @@ def _worst_first(tested: Iterable[Tested]) -> tuple[Tested, ...]:
 
 
 def _checked_wrong(union: Count, clean: Count | None, wrong: Count | None) -> Count | None:
-    """Those wrong clean and those broken, of which none is in both, are among the ones that are wrong in the end."""
+    """Check that `wrong` includes the samples that are wrong clean and those that are broken, which are disjoint."""
     least = union.failures + (clean.failures if clean else 0)
     if wrong is None:
         return Count(least, union.n, union.calibration) if clean else None
     if wrong.failures < least:
         raise RiskError(
-            f"{least} samples are wrong without any attack or broken, so {wrong.failures} cannot be all that are not "
-            "answered rightly in the end"
+            f"wrong: found {wrong.failures}, but {least} samples are wrong without an attack or broken; count all of "
+            "them"
         )
     return wrong
 
@@ -192,26 +194,26 @@ def _checked_wrong(union: Count, clean: Count | None, wrong: Count | None) -> Co
 def _lost(
     union: NDArray[np.bool_], clean: NDArray[np.bool_] | None, wrong: ArrayLike | None
 ) -> NDArray[np.bool_] | None:
-    """Which samples are not answered rightly in the end."""
+    """Which samples have no correct answer, clean or under some arm."""
     least = union if clean is None else union | clean
     if wrong is None:
         return None if clean is None else least
     lost = _flags("wrong", wrong)
     if lost.size != least.size or (least & ~lost).any():
-        raise RiskError("wrong: samples that are wrong without any attack, or broken, must be among them")
+        raise RiskError("wrong: must include every sample that is wrong without an attack, or broken")
     return lost
 
 
 def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
     if not isinstance(arms, Mapping):
-        raise RiskError(f"a mapping of names to counts is needed, found {arms!r}")
+        raise RiskError(f"arms must be a mapping of names to counts, found {arms!r}")
     if not arms:
         raise RiskError("there is no arm to certify")
     _check_counts({**arms, **({} if union is None else {"union": union})})
     counts = [count.failures for count in arms.values()]
     if union is None:
         if len(arms) > 1:
-            raise RiskError("several arms need the count of samples that any of them breaks; give it as `union`")
+            raise RiskError("found several arms without `union`; give the count of samples that any of them breaks")
         return next(iter(arms.values()))
     if not max(counts) <= union.failures <= sum(counts):
         raise RiskError(
@@ -224,22 +226,22 @@ def _checked_union(arms: Mapping[str, Count], union: Count | None) -> Count:
 def _check_counts(counts: Mapping[str, Any]) -> None:
     for name, count in counts.items():
         if not isinstance(count, Count):
-            raise RiskError(f"{name}: a Count is needed, as in Count(84, 1000, 'set-1'), found {count!r}")
+            raise RiskError(f"{name}: must be a Count, as in Count(84, 1000, 'set-1'), found {count!r}")
 
 
 def _check_one_set(counts: Mapping[str, Count]) -> None:
-    """Counts of different calibration sets say nothing about each other."""
-    found = {(count.calibration, count.n): name for name, count in counts.items()}
-    if len(found) > 1:
-        told = "; ".join(f"{name}: {n:,} samples of {calibration}" for (calibration, n), name in found.items())
-        raise RiskError(f"counts come from different calibration sets ({told}); run all arms on the same samples")
+    """Refuse counts of different calibration sets, which cannot be compared."""
+    sets = {(count.calibration, count.n): name for name, count in counts.items()}
+    if len(sets) > 1:
+        listed = "; ".join(f"{name}: {n:,} samples of {calibration}" for (calibration, n), name in sets.items())
+        raise RiskError(f"counts come from different calibration sets ({listed}); run all arms on the same samples")
 
 
 def _check_clean(union: Count, clean: Count | None) -> None:
     if clean and clean.failures + union.failures > union.n:
         raise RiskError(
-            f"{clean.failures} samples are wrong without any attack, so at most {union.n - clean.failures} of "
-            f"{union.n} can be broken, found {union.failures}; a sample fails only if it was right clean"
+            f"{clean.failures} samples are wrong without an attack, so at most {union.n - clean.failures} of "
+            f"{union.n} can be broken, found {union.failures}; a sample fails only if it is correct clean"
         )
 
 
@@ -247,28 +249,28 @@ def _checked_flags(
     failed: Mapping[str, ArrayLike], clean: ArrayLike | None
 ) -> tuple[dict[str, NDArray[np.bool_]], NDArray[np.bool_] | None]:
     if not isinstance(failed, Mapping):
-        raise RiskError(f"a mapping of names to answers is needed, found {failed!r}")
+        raise RiskError(f"failed must be a mapping of names to answers, found {failed!r}")
     if not failed:
         raise RiskError("there is no arm to certify")
     flags = {name: _flags(name, values) for name, values in failed.items()}
     wrong_clean = None if clean is None else _flags("clean", clean)
-    everything = flags if wrong_clean is None else {**flags, "clean": wrong_clean}
-    if len({values.size for values in everything.values()}) > 1:
-        sizes = ", ".join(f"{name}: {values.size}" for name, values in everything.items())
-        raise RiskError(f"all arms must have been tried on the same samples in the same order, found {sizes}")
+    columns = flags if wrong_clean is None else {**flags, "clean": wrong_clean}
+    if len({values.size for values in columns.values()}) > 1:
+        sizes = ", ".join(f"{name}: {values.size}" for name, values in columns.items())
+        raise RiskError(f"all arms need the same samples in the same order, found {sizes}")
     for name, values in flags.items():
         if wrong_clean is not None and (values & wrong_clean).any():
-            raise RiskError(f"{name}: a sample that is wrong without any attack cannot fail under one")
+            raise RiskError(f"{name}: a sample that is wrong without an attack cannot fail under one")
     return flags, wrong_clean
 
 
 def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     try:
-        found = np.asarray(values)
+        flags = np.asarray(values)
     except ValueError:
-        raise RiskError(f"{name}: one answer for each sample is needed, found {values!r}") from None
-    if found.ndim != 1 or found.size == 0:
-        raise RiskError(f"{name}: there must be one answer for each sample, found an array of shape {found.shape}")
-    if found.dtype != np.bool_ and not np.isin(found, (0, 1)).all():
-        raise RiskError(f"{name}: a sample failed or it did not; found other values than 0 and 1")
-    return found.astype(np.bool_)
+        raise RiskError(f"{name}: must be one answer for each sample, found {values!r}") from None
+    if flags.ndim != 1 or flags.size == 0:
+        raise RiskError(f"{name}: must be one answer for each sample, found an array of shape {flags.shape}")
+    if flags.dtype != np.bool_ and not np.isin(flags, (0, 1)).all():
+        raise RiskError(f"{name}: must be 0 or 1 for each sample, found other values")
+    return flags.astype(np.bool_)

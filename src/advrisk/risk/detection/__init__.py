@@ -1,7 +1,7 @@
-"""Detection: does the detector hold against every arm that broke a sample (Granese et al., MEAD).
+"""Detection: the performance of a detector against every arm that broke a sample (Granese et al., MEAD).
 
-`roc` and `performance` are the method on arrays; `measure` and `resampling` carry its uncertainty; `groups` and
-`table` put arms together as the paper does; `arms` asks which arm defeats a detector.
+`roc` and `performance` are the method on arrays; `arm_sets` and `resampling` give its uncertainty; `groups` and `table`
+combine arms as the paper does; `arms` ranks the arms that evade a detector.
 """
 
 from advrisk.risk.detection.performance import DetectionPerformance, detection_performance

@@ -1,8 +1,8 @@
-"""AUROC and false-positive rate of one set of arms, with what their intervals, averages and differences need.
+"""AUROC and false-positive rate of one set of arms, with the replicates for intervals, averages and differences.
 
-Whole samples are deleted or drawn, a sample being its clean input and all that arms made of it. The AUROC carries its
-value after the deletion of each sample; the false-positive rate its values in resamples, the same ones for every set
-of arms. So an average of sets is measured like a set: deletion by deletion, and resample by resample.
+The jackknife and the bootstrap delete or draw whole samples: a clean input with all its perturbed versions. The AUROC
+has its value without each sample; the false-positive rate has its values in resamples, which all sets of arms share. So
+an average of sets has the same replicates as a set: deletion by deletion, and resample by resample.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ class ArmSetRates:
 
     n: int  # samples that some arm broke
     auroc: float
-    deleted: tuple[Floats, ...]  # AUROC without each sample; where clean and others are unrelated, of each apart
-    pairs: float  # disjoint pairs of a broken sample and another's clean score: what a perfect record rests on
+    deleted: tuple[Floats, ...]  # AUROC without each sample; two arrays if clean and attacked samples are unrelated
+    pairs: float  # disjoint pairs of a broken sample and another sample's clean score
     fpr: float
     resampled: Floats  # false-positive rate in every resample
     bounds: tuple[float, float]  # of the false-positive rate, from order statistics
     broken: Flags  # which samples some arm broke
-    parts: tuple["ArmSetRates", ...] = ()  # of an average: what it was made of
+    parts: tuple["ArmSetRates", ...] = ()  # of an average: its sets
 
 
 def arm_set_rates(
@@ -40,16 +40,16 @@ def arm_set_rates(
     rng: np.random.Generator,
     paired: bool = True,
 ) -> list[ArmSetRates]:
-    """For each set of arms, given the worst-case scores of its samples (nan where no arm succeeded).
+    """Compute the rates of each set of arms from worst-case scores (nan where no arm succeeded).
 
-    `paired`: the i-th clean and the i-th worst-case score belong to one sample, and go together.
+    If `paired`, the i-th clean and the i-th worst-case score belong to one sample.
     """
     order = np.argsort(clean)
     sets = [Ranked.of(scores, clean[order]) for scores in worst]
     rates = resampled_rates(clean, sets, tpr=tpr, resamples=resamples, rng=rng, paired=paired)
     return [
-        _measure(clean, order, scores, one, rate, tpr=tpr, level=level, paired=paired)
-        for scores, one, rate in zip(worst, sets, rates, strict=True)
+        _measure(clean, order, scores, ranked, rate, tpr=tpr, level=level, paired=paired)
+        for scores, ranked, rate in zip(worst, sets, rates, strict=True)
     ]
 
 
@@ -57,30 +57,30 @@ def _measure(
     clean: Floats,
     order: Integers,
     scores: Floats,
-    found: Ranked,
+    ranked: Ranked,
     rates: Floats,
     *,
     tpr: float,
     level: float,
     paired: bool,
 ) -> ArmSetRates:
-    value, deleted = _auroc(clean, order, scores, found, paired=paired)
-    n, n_broken = clean.size, found.sample.size
-    rate = (n - int(found.below[allowed_misses(n_broken, tpr)])) / n
+    value, deleted = _auroc(clean, order, scores, ranked, paired=paired)
+    n, n_broken = clean.size, ranked.sample.size
+    rate = (n - int(ranked.below[allowed_misses(n_broken, tpr)])) / n
     return ArmSetRates(
         n=n_broken,
         auroc=value,
         deleted=deleted,
         pairs=min(n_broken, n // 2 if paired else n),
         fpr=rate,
-        resampled=np.where(np.isnan(rates), rate, rates),  # in a resample that no arm broke nothing is learned
-        bounds=order_bounds(clean[order], found, rate, tpr=tpr, level=level),
+        resampled=np.where(np.isnan(rates), rate, rates),  # nan: a resample without a broken sample
+        bounds=order_bounds(clean[order], ranked, rate, tpr=tpr, level=level),
         broken=~np.isnan(scores),
     )
 
 
 def average(parts: Sequence[ArmSetRates]) -> ArmSetRates:
-    """The mean of several sets, each of the same weight."""
+    """Mean of several sets with equal weights."""
     if not parts:
         raise RiskError("there is nothing to average")
     broken = np.any([part.broken for part in parts], axis=0)
@@ -101,16 +101,16 @@ def average(parts: Sequence[ArmSetRates]) -> ArmSetRates:
 
 
 def _auroc(
-    clean: Floats, order: Integers, scores: Floats, found: Ranked, *, paired: bool
+    clean: Floats, order: Integers, scores: Floats, ranked: Ranked, *, paired: bool
 ) -> tuple[float, tuple[Floats, ...]]:
-    """P(attacked > clean) + P(equal) / 2, and the same after each deletion: ratios of whole numbers.
+    """P(attacked > clean) + P(equal) / 2, and the same after each deletion: ratios of integers.
 
-    Pairs are counted twice, and those of equal scores once.
+    Counts are doubled, so that pairs of equal scores count 1.
     """
-    n, n_broken = clean.size, found.sample.size
+    n, n_broken = clean.size, ranked.sample.size
     below = np.zeros(scores.size, dtype=np.int64)
-    below[found.sample] = found.below + found.not_above
-    sides = (np.searchsorted(found.score, clean[order], side=side) for side in ("left", "right"))
+    below[ranked.sample] = ranked.below + ranked.not_above
+    sides = (np.searchsorted(ranked.score, clean[order], side=side) for side in ("left", "right"))
     above = np.empty(n, dtype=np.int64)
     above[order] = 2 * n_broken - sum(sides)
     total = int(below.sum())
@@ -125,11 +125,11 @@ def _auroc(
     return value, (_ratios(total - below - above + own, n - 1, n_broken - broken, value),)
 
 
-def _ratios(twice: Integers, n: int, n_broken: Integers | int, otherwise: float) -> Floats:
-    """Where nothing is left after a deletion, it tells nothing."""
+def _ratios(twice: Integers, n: int, n_broken: Integers | int, default: float) -> Floats:
+    """Shares of pairs from doubled counts; the default if a deletion leaves no pair."""
     n_pairs = np.broadcast_to(np.asarray(2 * n * np.asarray(n_broken)), twice.shape)
-    known = n_pairs > 0
-    return np.where(known, twice / np.where(known, n_pairs, 1), otherwise)
+    defined = n_pairs > 0
+    return np.where(defined, twice / np.where(defined, n_pairs, 1), default)
 
 
 def _harmonic_mean(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""A detector against one set of arms: the scores it is made from, and how it is measured. Arrays only."""
+"""Entries of the detection table: a detector against one set of arms, from scores. Arrays only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,55 +11,55 @@ from advrisk.risk.detection.groups import ScoredArm
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
 from advrisk.risk.detection.roc import Flags, Floats, Integers, chance_auroc, chance_fpr, worst_case_scores
 
-Places = tuple[int, ...]
+Indices = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A detector against some arms, all together. Where none of them broke a sample, `reason` says so."""
+    """A detector against a set of arms; `reason` explains why there is no AUROC."""
 
     n_arms: int
     n_broken: int  # samples that at least one arm broke
-    n_attackable: int  # samples that could be broken: a natural error is none, unless success is another prediction
-    successes: float  # arms that broke a sample, on average over the attackable samples
-    successes_paper: float  # as the paper counts: over all samples, every arm breaks a natural error
+    n_attackable: int  # samples without a natural error; all samples if success is another prediction
+    successes: float  # mean number of arms that broke an attackable sample
+    successes_paper: float  # the paper's count: mean over all samples, where every arm breaks a natural error
     auroc: Estimate | None = None
     fpr_at_tpr: Estimate | None = None
-    chance_auroc: float | None = None  # of a detector that says random numbers
+    chance_auroc: float | None = None  # of a detector with random scores
     chance_fpr: float | None = None
     reason: str = ""
 
     @property
     def above_chance(self) -> float | None:
-        """AUROC less its chance level: what groups with other numbers of arms are compared by."""
+        """AUROC minus its chance level, which compares groups with different numbers of arms."""
         return None if self.auroc is None or self.chance_auroc is None else self.auroc.value - self.chance_auroc
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """What one detector says of one model's samples."""
+    """Scores of one detector on one model's samples."""
 
     arms: tuple[ScoredArm, ...]
     success: Flags  # (arms, samples)
-    score: Floats  # (arms, samples); counts where there is a success
+    score: Floats  # (arms, samples); used where there is a success
     clean: Floats  # (samples,)
     judged: Flags | None = None  # (arms, samples) where an arm gave a verdict; None: everywhere
-    attackable: Flags | None = None  # (samples,) that could be broken: no natural errors; None: all
+    attackable: Flags | None = None  # (samples,) without natural errors; None: all
 
     @property
     def verdicts(self) -> Flags:
-        """Where an arm gave a verdict."""
+        """Where an arm gave a verdict, (arms, samples)."""
         return np.ones_like(self.success) if self.judged is None else self.judged
 
     @property
     def breakable(self) -> Flags:
-        """The samples that could be broken."""
+        """Samples that an arm could break, (samples,)."""
         return np.ones(self.clean.size, dtype=np.bool_) if self.attackable is None else self.attackable
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How everything is measured."""
+    """Options of every measurement."""
 
     tpr: float
     level: float
@@ -67,66 +67,66 @@ class Settings:
     seed_of_draws: int
 
     def rng(self) -> np.random.Generator:
-        """Always from the beginning: all detectors and groups are resampled alike."""
+        """A fresh generator, so that all detectors and groups share their resamples."""
         return np.random.default_rng(self.seed_of_draws)
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Some arms, and the successes of theirs that count."""
+    """A set of arms with the successes that count."""
 
-    arms: Places
+    arms: Indices
     success: Flags  # (arms, samples)
-    n: int  # attackable samples among those that these arms are judged on
-    n_errors: int  # and natural errors
+    n: int  # attackable samples with a verdict
+    n_errors: int  # natural errors with a verdict
 
     @classmethod
-    def of(cls, scored: Scored, arms: Places, judged: Flags | None = None) -> "Cut":
-        """The successes of these arms, on all samples or on those that are judged."""
+    def of(cls, scored: Scored, arms: Indices, judged: Flags | None = None) -> "Cut":
+        """Select the successes of these arms, on all samples or on those that are judged."""
         among = np.ones(scored.clean.size, dtype=np.bool_) if judged is None else judged
         n, n_errors = int((scored.breakable & among).sum()), int((~scored.breakable & among).sum())
         return cls(arms, scored.success[list(arms)] & among, n, n_errors)
 
     @property
     def per_sample(self) -> tuple[float, float]:
-        """Successful arms per attackable sample; and as the paper counts, natural errors included."""
+        """Successful arms per attackable sample; and the paper's count, which includes natural errors."""
         hits, n_all = int(self.success.sum()), self.n + self.n_errors
         with_errors = hits + len(self.arms) * self.n_errors
         return hits / self.n if self.n else 0.0, with_errors / n_all if n_all else 0.0
 
     def worst(self, scored: Scored) -> Floats:
-        """The worst-case score of each sample."""
+        """Worst-case score of each sample."""
         return worst_case_scores(scored.score[list(self.arms)], self.success)
 
 
 def measured(scored: Scored, cuts: Sequence[Cut], settings: Settings) -> list[ArmSetRates | None]:
-    """Each set of arms; None where it holds no success. All are resampled alike."""
-    broken = [place for place, cut in enumerate(cuts) if cut.success.any()]
-    found = arm_set_rates(
+    """Measure each set of arms on the same resamples; None for a set without a success."""
+    broken = [index for index, cut in enumerate(cuts) if cut.success.any()]
+    rates = arm_set_rates(
         scored.clean,
-        [cuts[place].worst(scored) for place in broken],
+        [cuts[index].worst(scored) for index in broken],
         tpr=settings.tpr,
         level=settings.level,
         resamples=settings.resamples,
         rng=settings.rng(),
     )
-    of_place = dict(zip(broken, found, strict=True))
-    return [of_place.get(place) for place in range(len(cuts))]
+    by_index = dict(zip(broken, rates, strict=True))
+    return [by_index.get(index) for index in range(len(cuts))]
 
 
-def entry_of(cut: Cut, found: ArmSetRates | None, settings: Settings) -> Entry:
-    """What was measured, with its chance level."""
-    if found is None:
+def entry_of(cut: Cut, rates: ArmSetRates | None, settings: Settings) -> Entry:
+    """Entry of a set of arms, with its chance level."""
+    if rates is None:
         reason = "no arm succeeded" if cut.arms else "no arm"
         return Entry(len(cut.arms), 0, cut.n, *cut.per_sample, reason=reason)
     successes: Integers = cut.success.sum(axis=0)
     return Entry(
         len(cut.arms),
-        found.n,
+        rates.n,
         cut.n,
         *cut.per_sample,
-        auroc=auroc_estimate(found, settings.level),
-        fpr_at_tpr=fpr_estimate(found, settings.level),
+        auroc=auroc_estimate(rates, settings.level),
+        fpr_at_tpr=fpr_estimate(rates, settings.level),
         chance_auroc=chance_auroc(successes),
         chance_fpr=chance_fpr(successes, settings.tpr),
     )

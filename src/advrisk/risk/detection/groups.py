@@ -1,4 +1,4 @@
-"""Which arms are looked at together: groups of one norm and size as rows, objectives as columns."""
+"""Groups of arms: rows by norm and size, columns by objective."""
 
 import contextlib
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from advrisk.core.numbers import parse_number, size_text
 
 MULTI_ARMED = "multi-armed"  # the column of all arms
 NO_NORM = "no norm"
-ADAPTIVE = "adaptive"  # the family of attacks that know a detector
+ADAPTIVE = "adaptive"  # the family of attacks against a model and its detector
 
 
 @dataclass(frozen=True)
 class ScoredArm:
-    """An arm, as far as groups are made of it. A repeat is an arm of its own: the attacker may take any."""
+    """The properties of an arm that determine its group; each repeat is a separate arm, as an attacker may use any."""
 
     name: str
     repeat: int = 0
@@ -21,8 +21,8 @@ class ScoredArm:
     norm: str | None = None
     eps: float | None = None
     objective: str | None = None
-    repeated: bool = False  # there are several repeats
-    against: str | None = None  # the detector that an adaptive arm knows: its full name
+    repeated: bool = False  # whether there are several repeats
+    against: str | None = None  # full name of the detector that an adaptive arm attacks
 
     @property
     def label(self) -> str:
@@ -30,56 +30,56 @@ class ScoredArm:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Arms of one norm and size; or of one norm and family, where that knows no size; or all without a norm."""
+class ArmGroup:
+    """Arms of one norm and size, of one norm and family if that has no size, or all arms without a norm."""
 
     label: str
     norm: str  # or NO_NORM
-    arms: tuple[int, ...]  # places
+    arms: tuple[int, ...]  # indices
     eps: float | None = None  # to six digits
 
 
-def grouped(arms: Sequence[ScoredArm]) -> tuple[Group, ...]:
-    """Groups by norm, then by size, those without one after them; adaptive arms are in none."""
-    found: dict[tuple[str, bool, float, str], list[int]] = {}
-    for place, arm in enumerate(arms):
+def grouped(arms: Sequence[ScoredArm]) -> tuple[ArmGroup, ...]:
+    """Groups by norm, then by size, then those without a size; adaptive arms belong to none."""
+    indices: dict[tuple[str, bool, float, str], list[int]] = {}
+    for index, arm in enumerate(arms):
         if arm.family != ADAPTIVE:
-            found.setdefault(_key(arm), []).append(place)
-    return tuple(_group(found[key], arms) for key in sorted(found, key=_in_order))
+            indices.setdefault(_key(arm), []).append(index)
+    return tuple(_group(indices[key], arms) for key in sorted(indices, key=_in_order))
 
 
-def _group(places: Sequence[int], arms: Sequence[ScoredArm]) -> Group:
-    first = arms[places[0]]
-    sizes = [size_text(eps) for place in places if (eps := arms[place].eps) is not None]
+def _group(indices: Sequence[int], arms: Sequence[ScoredArm]) -> ArmGroup:
+    first = arms[indices[0]]
+    sizes = [size_text(eps) for index in indices if (eps := arms[index].eps) is not None]
     size = min(sizes, key=_fractions_first, default="")
     norm, _, eps, family = _key(first)
-    return Group(_label(_key(first), size), norm, tuple(places), None if norm == NO_NORM or family else eps)
+    return ArmGroup(_label(_key(first), size), norm, tuple(indices), None if norm == NO_NORM or family else eps)
 
 
-def size_of(arm: ScoredArm, groups: Sequence[Group]) -> str:
-    """The label of the group that an arm would be in."""
+def size_of(arm: ScoredArm, groups: Sequence[ArmGroup]) -> str:
+    """Label of the group that matches an arm's norm and size."""
     norm, _, eps, family = _key(arm)
-    alike = (group.label for group in groups if not family and (group.norm, group.eps) == (norm, eps))
-    return next(alike, _label(_key(arm), size_text(arm.eps or 0.0)))
+    matches = (group.label for group in groups if not family and (group.norm, group.eps) == (norm, eps))
+    return next(matches, _label(_key(arm), size_text(arm.eps or 0.0)))
 
 
-def named_group(groups: Sequence[Group], asked: str) -> Group | None:
-    """The group that is asked for: `linf 8/255`, `linf-8/255` and `linf-0.0313725` are one."""
-    norm, _, size = _spaced(asked).partition(" ")
+def named_group(groups: Sequence[ArmGroup], label: str) -> ArmGroup | None:
+    """The group of a label; `linf 8/255`, `linf-8/255` and `linf-0.0313725` are the same."""
+    norm, _, size = _spaced(label).partition(" ")
     eps = None
     with contextlib.suppress(ValueError):
         eps = _six_digits(parse_number(size))
     for group in groups:
-        if _spaced(group.label) == _spaced(asked) or (eps is not None and (group.norm, group.eps) == (norm, eps)):
+        if _spaced(group.label) == _spaced(label) or (eps is not None and (group.norm, group.eps) == (norm, eps)):
             return group
     return None
 
 
 def columns(arms: Sequence[ScoredArm]) -> tuple[str, ...]:
-    """The objectives that stand for single-armed attackers, and MULTI_ARMED.
+    """The objectives that represent single-armed attackers, and MULTI_ARMED.
 
-    Where some attack was run with several objectives, these are the columns: what the only objective of another attack
-    is (Square's margin, say) was nobody's choice. Where none was, every objective is a column.
+    If some attack ran with several objectives, these are the columns: the only objective of another attack (Square's
+    margin, say) is not a choice of the study. Otherwise every objective is a column.
     """
     usual = [arm for arm in arms if arm.family != ADAPTIVE]
     of_family: dict[str | None, dict[str, None]] = {}
@@ -91,15 +91,15 @@ def columns(arms: Sequence[ScoredArm]) -> tuple[str, ...]:
     return (*dict.fromkeys(chosen), MULTI_ARMED)
 
 
-def arms_of(column: str, group: Group, arms: Sequence[ScoredArm], names: Sequence[str]) -> tuple[int, ...]:
-    """The arms of a group that a column holds: those of its objective, and those whose objective has no column."""
+def arms_of(column: str, group: ArmGroup, arms: Sequence[ScoredArm], names: Sequence[str]) -> tuple[int, ...]:
+    """The arms of a group in a column: those with its objective, and those whose objective has no column."""
     if column == MULTI_ARMED:
         return group.arms
-    return tuple(place for place in group.arms if arms[place].objective == column or arms[place].objective not in names)
+    return tuple(index for index in group.arms if arms[index].objective == column or arms[index].objective not in names)
 
 
 def _key(arm: ScoredArm) -> tuple[str, bool, float, str]:
-    """Norm, whether it has no size, size, and the family of one without a size."""
+    """Norm, whether the arm has no size, its size, and the family of an arm without a size."""
     if arm.norm is None:
         return NO_NORM, False, 0.0, ""
     if arm.eps is None:

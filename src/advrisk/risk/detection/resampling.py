@@ -1,4 +1,4 @@
-"""Drawing whole samples with replacement, and the false-positive rate at a true-positive rate in every draw."""
+"""Bootstrap of whole samples, and the false-positive rate at a true-positive rate in every resample."""
 
 import math
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from advrisk.risk.proportion import proportion
 
 Counts = NDArray[np.uint8]
 
-_CELLS = 2_000_000  # samples x resamples that are worked on at a time
+_CELLS = 2_000_000  # samples x resamples in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The worst-case scores of a set of arms, from the least up, beside the clean ones."""
+    """Worst-case scores of a set of arms in ascending order, with their ranks among the clean scores."""
 
-    sample: Integers  # which samples, as they were given
+    sample: Integers  # index of the sample
     score: Floats
-    below: Integers  # how many clean scores are less
-    not_above: Integers  # and how many are not greater
+    below: Integers  # number of smaller clean scores
+    not_above: Integers  # number of smaller or equal clean scores
 
     @classmethod
     def of(cls, scores: Floats, clean_ordered: Floats) -> "Ranked":
@@ -44,7 +44,7 @@ def resampled_rates(
 ) -> Floats:
     """False-positive rate of each set in each resample, (sets, resamples); nan where no arm broke a drawn sample.
 
-    Unless `paired`, the attacked samples of each set are drawn by themselves.
+    Unless `paired`, the attacked samples of each set are drawn independently.
     """
     order = np.argsort(clean)
     rates = np.full((len(sets), resamples), np.nan)
@@ -54,29 +54,29 @@ def resampled_rates(
         counts = drawn(clean.size, size, rng)
         up_to = np.zeros((clean.size + 1, size), dtype=np.int32)
         np.cumsum(counts[order], axis=0, dtype=np.int32, out=up_to[1:])
-        n_drawn = _drawn_of_each(sets, counts) if paired else [np.full(size, one.sample.size) for one in sets]
-        for place, one in enumerate(sets):
+        n_drawn = _n_broken(sets, counts) if paired else [np.full(size, one.sample.size) for one in sets]
+        for index, one in enumerate(sets):
             first = (
-                _first_detected(counts, one.sample, n_drawn[place], tpr)
+                _first_detected(counts, one.sample, n_drawn[index], tpr)
                 if paired
-                else _first_detected(drawn(one.sample.size, size, rng), np.arange(one.sample.size), n_drawn[place], tpr)
+                else _first_detected(drawn(one.sample.size, size, rng), np.arange(one.sample.size), n_drawn[index], tpr)
             )
-            known = np.flatnonzero(n_drawn[place])
-            found = up_to[one.below[first[known]], known]
-            rates[place, start + known] = (clean.size - found) / clean.size
+            broken = np.flatnonzero(n_drawn[index])
+            below = up_to[one.below[first[broken]], broken]
+            rates[index, start + broken] = (clean.size - below) / clean.size
     return rates
 
 
 def drawn(n: int, resamples: int, rng: np.random.Generator) -> Counts:
-    """How often each of n samples is drawn in n draws, (n, resamples); never 256 times, by all that is likely."""
+    """How often each of n samples is drawn in n draws, (n, resamples); 256 draws of one sample do not occur."""
     counts = np.empty((resamples, n), dtype=np.uint8)
     for row in counts:
         row[:] = np.bincount(rng.integers(n, size=n), minlength=n)
     return np.ascontiguousarray(counts.T)
 
 
-def _drawn_of_each(sets: Sequence[Ranked], counts: Counts) -> Integers:
-    """How many broken samples each resample holds, (sets, resamples): a product of small whole numbers, exact."""
+def _n_broken(sets: Sequence[Ranked], counts: Counts) -> Integers:
+    """Number of broken samples in each resample, (sets, resamples): a product of small integers, exact."""
     broken = np.zeros((len(sets), len(counts)), dtype=np.float32)
     for row, one in zip(broken, sets, strict=True):
         row[one.sample] = 1
@@ -84,9 +84,9 @@ def _drawn_of_each(sets: Sequence[Ranked], counts: Counts) -> Integers:
 
 
 def _first_detected(counts: Counts, rank: Integers, n_drawn: Integers, tpr: float) -> Integers:
-    """In each resample the first sample, from the least score up (`rank`), that may not be missed.
+    """Rank of the first sample, in ascending order of scores, that must be detected in each resample.
 
-    Only as many samples are added up as the misses that are allowed make necessary.
+    Only as many samples are summed as the allowed misses require.
     """
     allowed = allowed_misses(n_drawn, tpr).astype(np.int32)
     most = int(allowed.max(initial=0))
@@ -99,34 +99,34 @@ def _first_detected(counts: Counts, rank: Integers, n_drawn: Integers, tpr: floa
         rows *= 2
 
 
-def order_bounds(ordered: Floats, found: Ranked, rate: float, *, tpr: float, level: float) -> tuple[float, float]:
-    """An interval for the false-positive rate that needs no resampling.
+def order_bounds(ordered: Floats, ranked: Ranked, rate: float, *, tpr: float, level: float) -> tuple[float, float]:
+    """Interval of the false-positive rate from order statistics, without resampling.
 
-    The threshold is a quantile of the attacked scores, bounded by two of these scores themselves: the number below the
-    true quantile is binomial. What the rate is at those two, and Clopper and Pearson's interval of the rate at the
-    threshold itself, are joined as independent errors are (Zou & Donner 2008). With few attacked samples no score is
-    low enough to bound the quantile, and the rate may be 1 for all one knows.
+    The threshold is a quantile of the attacked scores. Two of these scores bound it, since the number below the true
+    quantile is binomial. The rates at these two and Clopper and Pearson's interval of the rate at the threshold are
+    combined as independent errors (Zou & Donner 2008). With few attacked samples, no score is low enough to bound the
+    quantile, and the upper bound is 1.
     """
-    n, n_broken = ordered.size, found.score.size
-    lower, upper = _quantile_places(n_broken, 1 - tpr, (1 - level) / 2)
-    least = 0.0 if upper >= n_broken else 1 - int(found.below[upper]) / n
-    most = 1.0 if lower < 0 else 1 - int(found.below[lower]) / n
+    n, n_broken = ordered.size, ranked.score.size
+    lower, upper = _quantile_indices(n_broken, 1 - tpr, (1 - level) / 2)
+    least = 0.0 if upper >= n_broken else 1 - int(ranked.below[upper]) / n
+    most = 1.0 if lower < 0 else 1 - int(ranked.below[lower]) / n
     of_clean = proportion(round(rate * n), n, level=level)
     low = rate - math.hypot(rate - of_clean.low, rate - min(least, rate))
     high = rate + math.hypot(of_clean.high - rate, max(most, rate) - rate)
     return max(low, 0.0), min(high, 1.0)
 
 
-def _quantile_places(n: int, share: float, tail: float) -> tuple[int, int]:
-    """Places, from 0, of the scores that lie below and above the quantile, each wrong with probability <= tail.
+def _quantile_indices(n: int, share: float, tail: float) -> tuple[int, int]:
+    """Indices of the scores that bound the quantile from below and above, each wrong with probability <= tail.
 
-    Before the first or after the last place: no score can bound it on that side.
+    -1 or n if no score can bound it on that side.
     """
     from scipy.special import bdtr
 
     spread = 10 * math.sqrt(n * share * (1 - share)) + 10
     numbers = np.arange(max(0, int(n * share - spread)), min(n, int(n * share + spread)) + 1)
-    at_most = bdtr(numbers.astype(np.float64), n, share)  # P(so many scores or fewer lie below the quantile)
+    at_most = bdtr(numbers.astype(np.float64), n, share)  # P(at most this number of scores lie below the quantile)
     unlikely = numbers[at_most <= tail]
     lower = int(unlikely[-1]) if unlikely.size else -1  # score k, from 0, lies above if at most k lie below
     enough = numbers[at_most >= 1 - tail]

@@ -1,4 +1,4 @@
-"""The table of a detector in front of a model: groups by objectives, averages as in the paper, marks. Arrays only."""
+"""Detection table of a detector and a model: groups by objectives, averages as in the paper, marks. Arrays only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from advrisk.core.names import did_you_mean
 from advrisk.risk.detection.adaptive import AdaptiveEffect, adaptive_effects
 from advrisk.risk.detection.arm_sets import ArmSetRates, average
 from advrisk.risk.detection.entries import Cut, Entry, Scored, Settings, entry_of, measured
-from advrisk.risk.detection.groups import MULTI_ARMED, Group, arms_of, columns, grouped, named_group
+from advrisk.risk.detection.groups import MULTI_ARMED, ArmGroup, arms_of, columns, grouped, named_group
 from advrisk.risk.detection.performance import auroc_estimate, fpr_estimate
 from advrisk.risk.detection.roc import Floats, Roc, chance_roc, exact_roc
 
 AVERAGE = "average"
 NOT_SHARED = "no group that all columns share"
 
-Measured = Mapping[tuple[str, str], ArmSetRates | None]  # (group, column) -> what was measured
+Measured = Mapping[tuple[str, str], ArmSetRates | None]  # by (group, column)
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Row:
     kind: Literal["group", "norm", "all"]
     norm: str
     entries: Mapping[str, Entry]  # column -> entry
-    worst: tuple[str, ...]  # the columns with the least AUROC, several where they are equal; none where all are
-    worst_single: tuple[str, ...]  # the same of those with one objective
-    groups: tuple[str, ...] = ()  # of an average: the groups that it is made of, the same for every column
-    left_out: Mapping[str, str] = field(default_factory=dict)  # of an average: other group -> why no column has it
+    worst: tuple[str, ...]  # the columns with the least AUROC, including ties; empty if all are equal
+    worst_single: tuple[str, ...]  # the same among columns with one objective
+    groups: tuple[str, ...] = ()  # of an average: its groups, the same for every column
+    left_out: Mapping[str, str] = field(default_factory=dict)  # of an average: group -> why no column includes it
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DetectionTable:
     """All groups and columns of one detector in front of one model."""
 
     columns: tuple[str, ...]
@@ -45,80 +45,80 @@ class Table:
     adaptive: tuple[AdaptiveEffect, ...]
     overall: ArmSetRates | None = field(repr=False)  # the multi-armed average, for differences
     _scored: Scored = field(repr=False)
-    _groups: tuple[Group, ...] = field(repr=False)
+    _groups: tuple[ArmGroup, ...] = field(repr=False)
 
     def row(self, label: str) -> Row:
-        """The row of that label; of a group also as `group_label` knows it."""
-        alike = (label, self.group_label(label))
-        found = next((row for row in self.rows if row.label in alike), None)
-        if found is None:
+        """The row with that label; for a group, every spelling of `group_label` works."""
+        labels = (label, self.group_label(label))
+        match = next((row for row in self.rows if row.label in labels), None)
+        if match is None:
             raise RiskError(f"there is no row {label!r}; {did_you_mean(label, [row.label for row in self.rows])}")
-        return found
+        return match
 
-    def group_label(self, asked: str) -> str | None:
-        """The label of a group: `linf 8/255`, `linf-8/255` and `linf-0.0313725` are one; None where there is none."""
-        group = named_group(self._groups, asked)
+    def group_label(self, label: str) -> str | None:
+        """Label of a group, or None; `linf 8/255`, `linf-8/255` and `linf-0.0313725` are the same."""
+        group = named_group(self._groups, label)
         return None if group is None else group.label
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The labels of all groups."""
+        """Labels of all groups."""
         return tuple(group.label for group in self._groups)
 
     @property
     def n_arms(self) -> int:
-        """Arms of all groups; adaptive ones are in none."""
+        """Number of arms in all groups, without adaptive ones."""
         return sum(len(group.arms) for group in self._groups)
 
     @property
     def n_attackable(self) -> int:
-        """Samples that an arm could break: no natural errors, unless success is another prediction."""
+        """Number of samples that an arm could break: no natural errors, unless success is another prediction."""
         return int(self._scored.breakable.sum())
 
     @property
-    def n_knowing(self) -> int:
-        """Arms that know this detector."""
-        return sum(survival.alone.n_arms for survival in self.adaptive)
+    def n_adaptive(self) -> int:
+        """Number of arms that are adapted to this detector."""
+        return sum(effect.alone.n_arms for effect in self.adaptive)
 
     @property
     def average(self) -> Row:
-        """The last row: over the norms."""
+        """The last row, the average over norms."""
         return self.rows[-1]
 
     def roc(self, group: str, column: str = MULTI_ARMED) -> Roc:
-        """The exact worst-case ROC of an entry; averages have none."""
+        """Exact worst-case ROC of an entry; averages have none."""
         worst = self._cut(group, column).worst(self._scored)
         return exact_roc(self._scored.clean, worst[~np.isnan(worst)])
 
     def chance_roc(self, group: str, column: str = MULTI_ARMED) -> tuple[Floats, Floats]:
-        """False- and true-positive rates of a detector that says random numbers, against the same arms."""
+        """False- and true-positive rates of a detector with random scores, against the same arms."""
         return chance_roc(self._cut(group, column).success.sum(axis=0))
 
     def _cut(self, group: str, column: str) -> Cut:
         row = self.row(group)
         if column not in self.columns:
             raise RiskError(f"there is no column {column!r}; {did_you_mean(column, self.columns)}")
-        held = {one.label: one for one in self._groups}
+        groups = {one.label: one for one in self._groups}
         group = row.label
-        if group not in held or row.entries[column].auroc is None:
+        if group not in groups or row.entries[column].auroc is None:
             reason = row.entries[column].reason or "it is an average"
             raise RiskError(f"{group}, {column}: there is no ROC: {reason}")
-        return Cut.of(self._scored, arms_of(column, held[group], self._scored.arms, self.columns))
+        return Cut.of(self._scored, arms_of(column, groups[group], self._scored.arms, self.columns))
 
 
-def detection_table(scored: Scored, detector: str, settings: Settings) -> Table:
-    """Measure every group and column once, and put them together."""
+def detection_table(scored: Scored, detector: str, settings: Settings) -> DetectionTable:
+    """Measure every group and column, each set of arms once."""
     names, groups = columns(scored.arms), grouped(scored.arms)
     cells = {(group.label, name): arms_of(name, group, scored.arms, names) for group in groups for name in names}
     cuts = {arms: Cut.of(scored, arms) for arms in sorted(set(cells.values()))}
-    found = dict(zip(cuts, measured(scored, list(cuts.values()), settings), strict=True))
-    entries = {arms: entry_of(cut, found[arms], settings) for arms, cut in cuts.items()}
+    rates = dict(zip(cuts, measured(scored, list(cuts.values()), settings), strict=True))
+    entries = {arms: entry_of(cut, rates[arms], settings) for arms, cut in cuts.items()}
     rows = [
         _row(group.label, "group", group.norm, {name: entries[cells[group.label, name]] for name in names})
         for group in groups
     ]
-    averages, overall = _averages(rows, names, {key: found[arms] for key, arms in cells.items()}, settings)
-    return Table(
+    averages, overall = _averages(rows, names, {key: rates[arms] for key, arms in cells.items()}, settings)
+    return DetectionTable(
         columns=names,
         rows=(*rows, *averages),
         worst_group=_weakest(rows),
@@ -142,30 +142,30 @@ def _row(
 
 
 def _weakest(rows: Sequence[Row]) -> str | None:
-    """The group least above its chance: with more arms an AUROC is lower whatever the detector is worth."""
+    """The group with the least AUROC above chance, as more arms lower the AUROC of any detector."""
     above = {row.label: row.entries[MULTI_ARMED].above_chance for row in rows}
-    known = {label: value for label, value in above.items() if value is not None}
-    return min(known, key=known.__getitem__) if known else None
+    measured = {label: value for label, value in above.items() if value is not None}
+    return min(measured, key=measured.__getitem__) if measured else None
 
 
 def _marked(entries: Mapping[str, Entry]) -> tuple[str, ...]:
-    """All columns with the least AUROC, unless all are equal."""
-    known = {name: entry.auroc.value for name, entry in entries.items() if entry.auroc is not None}
-    if len(set(known.values())) == 1 < len(entries):
+    """Columns with the least AUROC; none if all are equal."""
+    auroc = {name: entry.auroc.value for name, entry in entries.items() if entry.auroc is not None}
+    if len(set(auroc.values())) == 1 < len(entries):
         return ()
-    return tuple(name for name, value in known.items() if value == min(known.values()))
+    return tuple(name for name, value in auroc.items() if value == min(auroc.values()))
 
 
 def _averages(
     rows: Sequence[Row], names: Sequence[str], measured: Measured, settings: Settings
 ) -> tuple[list[Row], ArmSetRates | None]:
-    """A row for each norm, over its groups, unless it has but one; and one over the norms.
+    """A row for each norm with several groups, and one over the norms.
 
-    Every column of a row is the average of the same groups: those in which all columns have an AUROC. Otherwise an
-    objective that breaks samples at large sizes only would look easy to detect.
+    Every column of a row averages the same groups: those in which all columns have an AUROC. Otherwise an objective
+    that breaks samples only at large sizes would appear easy to detect.
     """
     compared, left_out = _common(rows, names, measured)
-    made: list[Row] = []
+    by_norm: list[Row] = []
     of_norm: dict[tuple[str, str], ArmSetRates | None] = {}
     for norm in dict.fromkeys(row.norm for row in rows):
         own = [row for row in rows if row.norm == norm]
@@ -175,24 +175,23 @@ def _averages(
             parts = [measured[row.label, name] for row in common] if name in compared else []
             cells[name], of_norm[norm, name] = _averaged(name, common, own, parts, settings)
         missing = {row.label: left_out[row.label] for row in own if row.label in left_out}
-        made.append(_row(f"{norm}, {AVERAGE}", "norm", norm, cells, [row.label for row in common], missing))
-    held = [row for row in made if row.groups]
+        by_norm.append(_row(f"{norm}, {AVERAGE}", "norm", norm, cells, [row.label for row in common], missing))
+    averaged = [row for row in by_norm if row.groups]
     cells, overall = {}, None
     for name in names:
-        parts = [of_norm[row.norm, name] for row in held] if name in compared else []
-        cells[name], overall = _averaged(name, held, rows, parts, settings)
-    several = [row for row in made if sum(row.norm == other.norm for other in rows) > 1]
+        parts = [of_norm[row.norm, name] for row in averaged] if name in compared else []
+        cells[name], overall = _averaged(name, averaged, rows, parts, settings)
+    several = [row for row in by_norm if sum(row.norm == other.norm for other in rows) > 1]
     return [
         *several,
-        _row(AVERAGE, "all", "", cells, [label for row in held for label in row.groups], left_out),
+        _row(AVERAGE, "all", "", cells, [label for row in averaged for label in row.groups], left_out),
     ], overall
 
 
 def _common(rows: Sequence[Row], names: Sequence[str], measured: Measured) -> tuple[list[str], dict[str, str]]:
-    """The columns that are compared, and the groups that some of them lack, each with what is lacking.
+    """The columns to compare, and the groups that some of them lack, with the reason.
 
-    A column without any AUROC is compared with none. Where the others share no group, the multi-armed column is
-    averaged by itself.
+    A column without any AUROC is not compared. If the others share no group, only the multi-armed column is averaged.
     """
     compared = [name for name in names if any(measured[row.label, name] for row in rows)]
     lacking = {row.label: [name for name in compared if measured[row.label, name] is None] for row in rows}
@@ -206,7 +205,7 @@ def _common(rows: Sequence[Row], names: Sequence[str], measured: Measured) -> tu
 
 
 def _lack(columns: Sequence[str], entries: Mapping[str, Entry]) -> str:
-    """`gini, kl: no arm succeeded`; without names where no arm of the group broke a sample."""
+    """Why columns lack a group: `gini, kl: no arm succeeded`; without names if no arm of the group broke a sample."""
     if MULTI_ARMED in columns:
         return entries[MULTI_ARMED].reason
     reasons: dict[str, list[str]] = {}
@@ -218,29 +217,29 @@ def _lack(columns: Sequence[str], entries: Mapping[str, Entry]) -> str:
 def _averaged(
     name: str, rows: Sequence[Row], all_rows: Sequence[Row], parts: Sequence[ArmSetRates | None], settings: Settings
 ) -> tuple[Entry, ArmSetRates | None]:
-    """One column of an average of these rows; of `all_rows` where there is nothing to average."""
-    known = [part for part in parts if part is not None]
-    entries = [row.entries[name] for row in (rows if known else all_rows)]
+    """One column of an average of these rows; counts of `all_rows` if there is nothing to average."""
+    measured = [part for part in parts if part is not None]
+    entries = [row.entries[name] for row in (rows if measured else all_rows)]
     n_arms = sum(entry.n_arms for entry in entries)
     n_attackable = max((entry.n_attackable for entry in entries), default=0)
     successes = _mean([entry.successes for entry in entries]), _mean([entry.successes_paper for entry in entries])
-    if not known:
+    if not measured:
         reasons = {entry.reason for entry in entries}
         reason = NOT_SHARED if "" in reasons else "no arm succeeded" if n_arms else "no arm"
         return Entry(n_arms, 0, n_attackable, *successes, reason=reason), None
-    found = average(known)
+    rates = average(measured)
     return (
         Entry(
             n_arms,
-            found.n,
+            rates.n,
             n_attackable,
             *successes,
-            auroc=auroc_estimate(found, settings.level),
-            fpr_at_tpr=fpr_estimate(found, settings.level),
+            auroc=auroc_estimate(rates, settings.level),
+            fpr_at_tpr=fpr_estimate(rates, settings.level),
             chance_auroc=_mean([entry.chance_auroc for entry in entries]),
             chance_fpr=_mean([entry.chance_fpr for entry in entries]),
         ),
-        found,
+        rates,
     )
 
 

@@ -1,4 +1,4 @@
-"""A detector's answers: of which size each perturbation was, and whether it went undetected."""
+"""A detector's answers: the size of each perturbation, and whether it went undetected."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MOST_SIZES = 400
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """One entry per answer, in the order they were given."""
+    """Answers in the order in which they were given."""
 
     sizes: Floats
     undetected: Flags
@@ -27,49 +27,49 @@ class Answers:
         return int(self.sizes.size)
 
     def pooled_counts(self) -> tuple[Floats, Floats, Floats]:
-        """`counts`, but of at most about _MOST_SIZES sizes: beyond, neighbours are put together at their mean size.
+        """`counts` with at most about _MOST_SIZES sizes; neighbours beyond are pooled at their mean size.
 
-        Each then holds so few of the answers that a curve hardly changes within it. Size 0 stays by itself.
+        Each pool has so few answers that a curve hardly changes within it. Size 0 stays separate.
         """
         sizes, total, undetected = self.counts()
         if sizes.size <= _MOST_SIZES:
             return sizes, total, undetected
-        place = np.ceil(np.cumsum(total) * _MOST_SIZES / self.n)
-        place[sizes == 0] = 0
-        starts = np.flatnonzero(np.diff(place, prepend=-1))
+        pool = np.ceil(np.cumsum(total) * _MOST_SIZES / self.n)
+        pool[sizes == 0] = 0
+        starts = np.flatnonzero(np.diff(pool, prepend=-1))
         of_pool = np.add.reduceat(total, starts)
         return np.add.reduceat(sizes * total, starts) / of_pool, of_pool, np.add.reduceat(undetected, starts)
 
     def counts(self) -> tuple[Floats, Floats, Floats]:
-        """The different sizes, ascending, and for each the number of answers and of undetected ones."""
-        sizes, place = np.unique(self.sizes, return_inverse=True)
-        total = np.bincount(place, minlength=sizes.size).astype(np.float64)
-        undetected = np.bincount(place[self.undetected], minlength=sizes.size).astype(np.float64)
+        """The distinct sizes, ascending, with the numbers of answers and of undetected ones."""
+        sizes, index = np.unique(self.sizes, return_inverse=True)
+        total = np.bincount(index, minlength=sizes.size).astype(np.float64)
+        undetected = np.bincount(index[self.undetected], minlength=sizes.size).astype(np.float64)
         return sizes, total, undetected
 
 
 def checked_answers(sizes: ArrayLike, undetected: ArrayLike) -> Answers:
-    """At least two answers, not all alike."""
+    """At least two answers, some detected and some not."""
     answers = any_answers(sizes, undetected)
     if answers.n < 2:
         raise RiskError(f"found {counted(answers.n, 'answer')}, and a curve needs two or more; ask the detector again")
     if answers.undetected.all():
         raise RiskError(
-            f"all {answers.n} perturbations up to size {answers.sizes.max():g} went undetected, so nothing says where "
-            "detection begins; ask about larger ones"
+            f"all {answers.n} perturbations up to size {answers.sizes.max():g} went undetected, so the size where "
+            "detection begins is unknown; ask about larger ones"
         )
     if not answers.undetected.any():
         raise RiskError(
-            f"all {answers.n} perturbations down to size {answers.sizes.min():g} were detected, so nothing says where "
-            "detection ends; ask about smaller ones"
+            f"all {answers.n} perturbations down to size {answers.sizes.min():g} were detected, so the size where "
+            "detection ends is unknown; ask about smaller ones"
         )
     return answers
 
 
 def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-    """The different names in the order in which they first occur, and the place of each entry's name among them."""
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    return tuple(places), np.array([places[name] for name in names], dtype=np.intp)
+    """The distinct names in order of first occurrence, and the index of each entry among them."""
+    indices = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    return tuple(indices), np.array([indices[name] for name in names], dtype=np.intp)
 
 
 def checked_names(names: Iterable[object] | None, n: int, what: str) -> tuple[str, ...] | None:
@@ -78,14 +78,14 @@ def checked_names(names: Iterable[object] | None, n: int, what: str) -> tuple[st
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise RiskError(f"{what}s: one for each answer is needed, found {names!r}")
-    found = tuple(str(name) for name in names)
-    if len(found) != n:
-        raise RiskError(f"there are {n} answers and {len(found)} {what}s; each answer needs its {what}")
-    return found
+    texts = tuple(str(name) for name in names)
+    if len(texts) != n:
+        raise RiskError(f"there are {n} answers and {len(texts)} {what}s; each answer needs its {what}")
+    return texts
 
 
 def any_answers(sizes: ArrayLike, undetected: ArrayLike) -> Answers:
-    """Answers that are possible, however few."""
+    """Valid answers of any number."""
     array = checked_sizes(sizes, "sizes of the answers")
     if array.ndim != 1:
         raise RiskError(f"one size per answer is needed, found an array of shape {array.shape}")

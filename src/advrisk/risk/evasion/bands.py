@@ -1,4 +1,4 @@
-"""How sure an evasion curve is: its band, and the size of which half goes undetected. For curves of every kind."""
+"""Uncertainty of evasion curves of every kind: the band, and the size at which half goes undetected."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,17 +10,17 @@ from advrisk.core.estimate import Estimate
 from advrisk.risk.evasion.curve import Curves, Evasion, EvasionCurve, Floats, checked_sizes, curves_of, values_of
 from advrisk.risk.evasion.monotone import MonotoneCurve
 
-_LEAST, _LARGEST = 1e-12, 1e12  # between which the size of which half is noticed is looked for
+_LEAST, _LARGEST = 1e-12, 1e12  # search range of the size at which half goes undetected
 _HALVINGS = 50
 
 Function = Callable[[Floats], Floats]
 
 
 def curve_band(curve: EvasionCurve, sizes: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Between which values Psi lies at each size, with probability `level` for each size by itself.
+    """Pointwise interval of Psi at each size.
 
-    Quantiles of the curves that stand for its uncertainty; where these have bounds, of the bounds. A known curve is
-    its own band.
+    Its limits are quantiles of the curves that represent the uncertainty, or of their bounds if they have any. The band
+    of a curve without uncertainty is the curve.
     """
     array = checked_sizes(sizes, "sizes")
     tail = _tail(level)
@@ -31,9 +31,9 @@ def curve_band(curve: EvasionCurve, sizes: ArrayLike, level: float = 0.95) -> tu
 
 
 def half_detected(curve: EvasionCurve, level: float = 0.95) -> Estimate | None:
-    """The size of which half goes undetected; None if there is none, since Psi stays above 1/2 or begins below it.
+    """Size at which half goes undetected; None if Psi stays above 1/2 or begins below it.
 
-    A limit of 0 or inf means that this cannot be excluded.
+    A limit of 0 or inf means that the data do not exclude it.
     """
     tail = _tail(level)
     value = float(_crossings(lambda sizes: curve(sizes), 1)[0])
@@ -55,7 +55,7 @@ def _tail(level: float) -> float:
 
 
 def _drawn_bounds(drawn: Sequence[Evasion], sizes: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper bounds, (draws, sizes); they are equal unless the draws are known at their knots only."""
+    """Lower and upper bounds, (draws, sizes); they are equal unless the draws are defined at their knots only."""
     if not isinstance(drawn[0], MonotoneCurve):
         values = values_of(drawn, sizes)
         return values, values
@@ -66,25 +66,25 @@ def _drawn_bounds(drawn: Sequence[Evasion], sizes: Floats) -> tuple[Floats, Floa
 def _drawn_crossings(drawn: Sequence[Evasion]) -> tuple[Floats, Floats]:
     """The least and the largest size at which each curve may pass 1/2."""
     if isinstance(drawn, Curves):
-        found = _crossings(lambda sizes: drawn.many(drawn.parameters, sizes[:, None])[:, 0], len(drawn))
-        return found, found
+        crossings = _crossings(lambda sizes: drawn.many(drawn.parameters, sizes[:, None])[:, 0], len(drawn))
+        return crossings, crossings
     if isinstance(drawn[0], MonotoneCurve):
         pairs = [_knots_about_half(curve) for curve in drawn if isinstance(curve, MonotoneCurve)]
         return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
-    found = np.concatenate([_crossings(curve, 1) for curve in drawn])
-    return found, found
+    crossings = np.concatenate([_crossings(curve, 1) for curve in drawn])
+    return crossings, crossings
 
 
 def _knots_about_half(curve: MonotoneCurve) -> tuple[float, float]:
-    """The last knot at which Psi is certainly above 1/2, or 0, and the first at which it is certainly not, or inf."""
+    """The last knot whose lower bound exceeds 1/2, or 0, and the first whose upper bound does not, or inf."""
     above, below = curve.knots[curve.low > 0.5], curve.knots[curve.high <= 0.5]
     return float(above[-1]) if above.size else 0.0, float(below[0]) if below.size else np.inf
 
 
 def _crossings(function: Function, n: int) -> Floats:
-    """The size at which each of n falling functions, taken together, comes to 1/2: by halving, on the log scale.
+    """Sizes at which n decreasing functions reach 1/2, by bisection on the log scale.
 
-    0 if it is not above 1/2 even at the least size, inf if it is at the largest.
+    0 if a function is at most 1/2 at the least size, inf if it exceeds 1/2 at the largest.
     """
     low, high = np.full(n, np.log(_LEAST)), np.full(n, np.log(_LARGEST))
     begins, ends = function(np.exp(low)) > 0.5, function(np.exp(high)) > 0.5

@@ -1,4 +1,4 @@
-"""The evasion curve of a detector with a threshold, a slope, false alarms and lapses, as a posterior."""
+"""Bayesian evasion curve: the posterior of a detector's threshold, slope, false alarms and lapses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,23 +20,23 @@ from advrisk.risk.evasion.psychometric import PsychometricCurve, Scale, fall, ma
 
 __all__ = ["BayesianEvasion", "PsychometricCurve", "Scale", "fit_bayesian"]
 
-# Cells of threshold and width, by the number of rates that are learned. Of a steep curve the likelihood jumps where the
-# threshold passes a size that was asked about; so the threshold needs many.
+# Cells of threshold and width, by the number of learned rates. The likelihood of a steep curve jumps where the
+# threshold passes the size of an answer, so the threshold needs many cells.
 _CELLS = {0: (61, 31), 1: (45, 31), 2: (31, 21)}
-_FINE = 4  # as many more of the threshold once their place is found
+_FINE = 4  # refinement of the threshold's cells once the grid is located
 _RATE_CELLS = 8
 _HUGE = 1e12  # a size that only a lapse misses
 _INFORMATION_DRAWS = 1000
 _ESTIMATE_DRAWS = 4000
-_BLOCK = 2_000_000  # cells that are worked on at a time
+_BLOCK = 2_000_000  # cells in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class BayesianEvasion:
     """The mean curve of a posterior, and draws from it.
 
-    If thresholds differ between labellers or images, curve and draws are those of the population: averaged
-    over a labeller and an image that are new.
+    If thresholds differ between labellers or images, curve and draws are averages over a new labeller and a new image
+    from the population.
     """
 
     answers: Answers
@@ -45,27 +45,29 @@ class BayesianEvasion:
     lapse: float | None
     plausible: tuple[float, float]
     forced_choice: bool
-    _posterior: Posterior = field(repr=False)  # of log threshold, log width, guess, lapse, as if nobody differed
-    _effects: Effects | None = field(repr=False)  # None: nobody differs
+    _posterior: Posterior = field(repr=False)  # of log threshold, log width, guess, lapse, without random effects
+    _effects: Effects | None = field(repr=False)  # of labellers and images; None without random effects
 
     def __call__(self, sizes: ArrayLike, /) -> Floats:
         array = checked_sizes(sizes, "sizes")
         values = np.zeros(array.shape)
         finite = np.isfinite(array)
-        different, place = np.unique(array[finite], return_inverse=True)
-        values[finite] = self._mean(different)[place]
+        distinct, index = np.unique(array[finite], return_inverse=True)
+        values[finite] = self._mean(distinct)[index]
         return values
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
         return self._curves(self._posterior.draws(n, rng) if self._effects is None else self._effects.draws(n, rng))
 
     def nodes(self, n: int) -> Sequence[Evasion]:
-        """Curves that stand for the posterior; of Markov chains, all that they kept."""
+        """Curves that represent the posterior; with Markov chains, all their draws."""
         return self._curves(self._posterior.nodes(n)[0] if self._effects is None else self._effects.rows)
 
     def answer_draws(self, n: int, rng: np.random.Generator) -> Floats | None:
-        """The probability that each answer is "undetected", (n, answers), under draws from the posterior in which
-        labellers and images are new; None where nobody differs, and sizes alone say it."""
+        """Probability that each answer is "undetected", (n, answers), for draws with new labellers and images.
+
+        None without random effects, as the curves then suffice.
+        """
         if self._effects is None:
             return None
         at, shift = self._effects.answer_draws(self.answers, n, rng)
@@ -78,12 +80,11 @@ class BayesianEvasion:
         return outside(sizes, self.answers.sizes)
 
     def expected_information(self, sizes: ArrayLike) -> Floats:
-        """How many nats one more answer at each size is expected to tell about the curve.
+        """Expected information gain in nats of one more answer at each size.
 
-        The entropy of the answer, less the mean of its entropy were the curve known (Houlsby et al. 2011,
-        "Bayesian active learning by disagreement"). If labellers or images differ, the answer is one of a new
-        labeller about a new image. In a forced choice what it would tell about lapses is left aside: easy choices
-        teach those, and would otherwise be all that is asked.
+        The entropy of the answer minus its expected entropy given the curve (Houlsby et al. 2011, "Bayesian active
+        learning by disagreement"). With random effects, the answer is that of a new labeller about a new image. In a
+        forced choice, information about lapses is ignored; otherwise only easy choices would be asked.
         """
         array = checked_sizes(sizes, "sizes")
         curves = self.draws(_INFORMATION_DRAWS, np.random.default_rng(0))
@@ -95,39 +96,39 @@ class BayesianEvasion:
 
     @property
     def note(self) -> str | None:
-        """What is to be known of the fit itself, if anything."""
-        if self._effects is None or self._effects.settled:
+        """Warning about the fit, if any."""
+        if self._effects is None or self._effects.converged:
             return None
         return (
-            "The fit of differences between labellers and images did not settle: its intervals may be too narrow; ask "
-            "more, or leave out who or what was asked about."
+            "The fit of differences between labellers and images did not converge: its intervals may be too narrow; "
+            "collect more answers, or leave out the labellers or the images."
         )
 
     @property
     def labellers(self) -> Mapping[str, Estimate]:
-        """The threshold of each labeller: the size of which half is noticed, but for false alarms and lapses."""
+        """Threshold of each labeller: the size at which half goes undetected, apart from false alarms and lapses."""
         if self.answers.labellers is None:
             return {}
         names, of_answer = numbered(self.answers.labellers)
         counts = np.bincount(of_answer, minlength=len(names)).tolist()
         logs = self._labeller_draws(len(names))
-        return {name: _estimate(np.exp(logs[:, place]), counts[place]) for place, name in enumerate(names)}
+        return {name: _estimate(np.exp(logs[:, index]), counts[index]) for index, name in enumerate(names)}
 
     @property
     def spread_of_labellers(self) -> Estimate | None:
-        """The standard deviation of log thresholds between labellers; None if there are not several."""
+        """Standard deviation of log thresholds between labellers; None if there are not several."""
         return self._spread(None if self._effects is None else self._effects.of_labellers)
 
     @property
     def spread_of_images(self) -> Estimate | None:
-        """The same between images; None if none was asked about several times."""
+        """Standard deviation of log thresholds between images; None if no image has several answers."""
         return self._spread(None if self._effects is None else self._effects.of_images)
 
     def _spread(self, drawn: Floats | None) -> Estimate | None:
         return None if drawn is None else _estimate(drawn, self.answers.n)
 
     def _labeller_draws(self, n_labellers: int) -> Floats:
-        """Log thresholds, (draws, labellers); a single labeller is what the answers are about."""
+        """Log thresholds, (draws, labellers); that of a single labeller is the curve's."""
         if self._effects is not None and self._effects.labellers is not None:
             return self._effects.labellers
         parameters = (
@@ -138,20 +139,19 @@ class BayesianEvasion:
         return np.asarray(parameters[:, :n_labellers])
 
     def _curves(self, points: Floats) -> Curves:
-        """Of rows of log threshold, log width, guess, lapse and, if thresholds differ, spread."""
+        """Curves from rows of log threshold, log width, guess, lapse and, with random effects, spread."""
         parameters = np.concatenate([np.exp(points[:, :2]), points[:, 2:]], axis=1)
         return Curves(parameters, partial(one, self.scale), partial(many, self.scale))
 
     @cached_property
     def _cells(self) -> tuple[Floats, Floats, Floats, float]:
-        """Log threshold and log width of the cells that matter, the mean of 1 - guess - lapse in each times its
-        mass, and the mean lapse rate."""
+        """Log threshold and log width of cells with mass, their mass times mean 1 - guess - lapse, and mean lapse."""
         threshold, width, guess, lapse = (axis.values() for axis in self._posterior.axes)
-        room = 1 - guess[:, None] - lapse[None, :]
-        weight = np.einsum("twgl,gl->tw", self._posterior.mass, room)
-        held = np.nonzero(weight > 1e-9 * weight.max())
-        rescaled = weight[held] * (weight.sum() / weight[held].sum())
-        return threshold[held[0]], width[held[1]], rescaled, float(self._posterior.marginal(3) @ lapse)
+        height = 1 - guess[:, None] - lapse[None, :]
+        weight = np.einsum("twgl,gl->tw", self._posterior.mass, height)
+        kept = np.nonzero(weight > 1e-9 * weight.max())
+        rescaled = weight[kept] * (weight.sum() / weight[kept].sum())
+        return threshold[kept[0]], width[kept[1]], rescaled, float(self._posterior.marginal(3) @ lapse)
 
     def _mean(self, sizes: Floats) -> Floats:
         if self._effects is not None:
@@ -180,24 +180,24 @@ def fit_bayesian(
 ) -> BayesianEvasion:
     """Psi(s) = lapse + (1 - guess - lapse) F(s) from a detector's answers; F is logistic in s or in log s.
 
-    `guess` is the false-alarm rate, Psi(0) = 1 - guess, and `lapse` the rate at which even the
-    largest perturbation is missed; None has them learned from the answers (half the prior says
-    that there are none; otherwise their density is 9 (1 - rate)^8, up to 1/2).
+    `guess` is the false-alarm rate, Psi(0) = 1 - guess, and `lapse` the rate at which even the largest perturbation is
+    missed. None learns them from the answers (half the prior mass is at 0; otherwise the density is 9 (1 - rate)^8, up
+    to 1/2).
 
-    Priors: log threshold is normal with 95 % between the two `plausible` sizes (default: from a
-    tenth of the least to ten times the largest size asked about), the log of the width, relative
-    to the threshold, normal about log 0.3 with standard deviation 1.25.
+    Priors: log threshold is normal with 95 % between the two `plausible` sizes (default: from a tenth of the least to
+    ten times the largest size of the answers). The log of the width, relative to the threshold, is normal with mean
+    log 0.3 and standard deviation 1.25.
 
-    Only the likelihood of the answers enters, so sizes may have been chosen in the light of earlier
-    answers. `few` takes any number of answers, even none: what is not answered, the prior says.
+    Only the likelihood of the answers enters, so sizes may depend on earlier answers. `few` allows any number of
+    answers, even none; the prior then decides.
 
-    With `forced_choice` two pictures were shown, one of them unchanged, and `undetected` says that
-    the wrong one was named, of which the probability is Psi(s) / 2.
+    With `forced_choice`, the detector saw two pictures, one of them unchanged. `undetected` means that it named the
+    wrong one, which has probability Psi(s) / 2.
 
-    `labellers` and `images` name who gave each answer and what it is about. With two labellers or
-    more, and with two images or more of which one was asked about twice, the log threshold of an answer
-    is log m + a(labeller) + b(image), a and b normal about 0; their standard deviations have
-    half-normal priors of scale 1/2. The curve is then that of a new labeller and a new image.
+    `labellers` and `images` name the labeller and the image of each answer. With several labellers, or several images
+    of which one has two answers, the log threshold of an answer is log m + a(labeller) + b(image), with a and b normal
+    about 0. Their standard deviations have half-normal priors of scale 1/2. The curve is then that of a new labeller
+    and a new image.
     """
     answers = any_answers(sizes, undetected) if few else checked_answers(sizes, undetected)
     answers = replace(
@@ -221,18 +221,18 @@ def fit_bayesian(
         Axis(WIDTH[0] - 6 * WIDTH[1], WIDTH[0] + 6 * WIDTH[1], n_widths),
         *[rate_axis(rate, _RATE_CELLS) for rate in rates],
     ]
-    found = posterior(lambda *at: _log_density(answers, model, *at), axes)
-    effects = effects_of(answers, model, found)
-    return BayesianEvasion(answers, scale, guess, lapse, (low, high), forced_choice, found, effects)
+    pooled = posterior(lambda *at: _log_density(answers, model, *at), axes)
+    effects = effects_of(answers, model, pooled)
+    return BayesianEvasion(answers, scale, guess, lapse, (low, high), forced_choice, pooled, effects)
 
 
 def _log_density(answers: Answers, model: AnswerModel, *at: Floats) -> Floats:
     """Log of prior times likelihood; one term per size, since all at once would not fit in memory."""
     threshold, width, guess, lapse = at
     log = log_prior(model, threshold, width, guess, lapse)
-    room = 1 - guess - lapse
+    height = 1 - guess - lapse
     for size, total, hits in zip(*answers.pooled_counts(), strict=True):
-        p = lapse + room * fall(size, threshold, width, model.scale)
+        p = lapse + height * fall(size, threshold, width, model.scale)
         p = p / 2 if model.forced_choice else p
         if hits:
             log = log + hits * np.log(np.maximum(p, 1e-300))
@@ -248,7 +248,7 @@ def _entropy(p: Floats) -> Floats:
 
 
 def _estimate(drawn: Floats, n: int, level: float = 0.95) -> Estimate:
-    """The median, and the interval with equal tails."""
+    """Median and equal-tailed interval of posterior draws."""
     low, middle, high = np.quantile(drawn, [(1 - level) / 2, 0.5, (1 + level) / 2]).tolist()
     return Estimate(middle, low, high, level, n, "posterior")
 
@@ -259,20 +259,19 @@ def _estimate(drawn: Floats, n: int, level: float = 0.95) -> Estimate:
 def _check_forced(answers: Answers, guess: float | None) -> None:
     if guess != 0:
         raise RiskError(
-            "forced choice knows no false alarms, since one of two pictures must be named; guess must be 0, "
+            "a forced choice has no false alarms, since one of two pictures must be named; guess must be 0, "
             f"found {guess}"
         )
     zeros = int((answers.sizes == 0).sum())
     if zeros:
         raise RiskError(
-            f"{zeros} answers are about size 0, which forced choice cannot ask: neither picture is perturbed; "
-            "leave them out"
+            f"{zeros} answers are about size 0, where neither picture of a forced choice is perturbed; leave them out"
         )
 
 
 def _checked_rate(rate: float | None, name: str) -> float | None:
     if rate is not None and not 0 <= rate < MOST_RATE:
-        raise RiskError(f"{name} must be at least 0 and below {MOST_RATE}, found {rate}; None has it learned")
+        raise RiskError(f"{name} must be at least 0 and below {MOST_RATE}, found {rate}; None learns it")
     return rate
 
 
@@ -280,8 +279,8 @@ def _check_zeros(answers: Answers, guess: float | None) -> None:
     false_alarms = int((~answers.undetected[answers.sizes == 0]).sum())
     if guess == 0 and false_alarms:
         raise RiskError(
-            f"{false_alarms} unchanged inputs (size 0) were taken for perturbed, which guess=0 says cannot happen; "
-            "give the false-alarm rate, or guess=None to have it learned"
+            f"{false_alarms} unchanged inputs (size 0) were reported as perturbed, which guess=0 excludes; "
+            "give the false-alarm rate, or guess=None to learn it"
         )
 
 

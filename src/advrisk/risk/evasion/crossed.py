@@ -1,10 +1,9 @@
-"""Answers whose thresholds differ between labellers and between images: draws from the posterior.
+"""Crossed random effects of labellers and images: posterior draws by Markov chain Monte Carlo.
 
-log threshold of an answer = t(labeller) + b(image), t ~ N(log threshold, spread of labellers), b ~ N(0, spread
-of images). Labellers share images, so nothing can be tabulated for one of them alone. Many short Markov chains
-run side by side, from draws of the posterior as if nobody differed and with a generator of their own, so that the same
-answers give the same draws. They go on until they agree with each other, or until there is no more time for it, which
-is told.
+log threshold of an answer = t(labeller) + b(image), t ~ N(log threshold, spread of labellers), b ~ N(0, spread of
+images). Labellers share images, so their likelihoods cannot be tabulated separately. Many short chains run in parallel.
+They start from draws of the posterior without random effects and use their own generator, so the same answers give the
+same draws. They run until R-hat shows convergence, or up to a limit, and then report non-convergence.
 """
 
 from collections.abc import Iterator
@@ -14,28 +13,28 @@ import numpy as np
 
 from advrisk.risk.evasion.answers import Answers
 from advrisk.risk.evasion.curve import Flags, Floats
-from advrisk.risk.evasion.grid import Places
+from advrisk.risk.evasion.grid import Indices
 from advrisk.risk.evasion.priors import MOST_RATE, NO_RATE, RATE_POWER, SPREAD, AnswerModel, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
-_CHAINS = (8, 16)  # at least and at most; between, as many as there is time for
+_CHAINS = (8, 16)  # minimum and maximum number
 _CELLS = 16_000  # chains times answers
-_SETTLE = 160  # sweeps that are not kept; step lengths are found in them
-_APART = 4  # sweeps between two looks at the chains afterwards
-_LOOKS = (80, 160, 320, 640)  # so many in all; if the chains do not agree, they go on to the next
-_LEFT_OUT = 0.25  # share of the looks, the first ones, that are left out
-_KEPT = 1600  # draws, about: more say little more
-_AGREED = 1.05  # the ratio of `r_hat` at which chains need not go on
-_TOLERATED = 1.1  # the usual limit, beyond which draws are not to be trusted
-_CONSTANT = 1e-20  # the variance of what does not vary, up to rounding
-_ACCEPTED = 0.4  # share of steps that should be taken
-_FARTHEST = 300.0  # log thresholds beyond are tried now and then, never taken, and too large for exp
-_SPREAD_STEPS = 3  # of a spread in each sweep, since they need no likelihood
-_IMAGE_STEPS = 2  # of the effects of images in each sweep, on which the width waits
-_RATE_POWERS = (RATE_POWER, 80.0)  # rates are drawn from their prior, and from nearer to 0, where most of them are
-_LONGEST = 2.4  # steps of an effect in its spreads: longer ones would rarely be taken, where the spread is small
-_WIDEST = 3.0  # the log of the largest factor of a spread and its effects
-_FIRST = (0.5, 2.0)  # spreads at the start, in scales of their prior: not near 0, which takes long to leave
+_BURN_IN = 160  # sweeps that are dropped, in which step lengths adapt
+_APART = 4  # sweeps between two recorded states
+_STATES = (80, 160, 320, 640)  # recorded states in total; chains that have not converged continue to the next number
+_LEFT_OUT = 0.25  # share of recorded states, the first ones, that are dropped
+_KEPT = 1600  # approximate number of draws; more would add little
+_CONVERGED = 1.05  # `r_hat` at which chains stop
+_TOLERATED = 1.1  # the usual limit of `r_hat`; draws beyond are unreliable
+_CONSTANT = 1e-20  # variance of a constant, up to rounding
+_ACCEPTED = 0.4  # target acceptance rate
+_FARTHEST = 300.0  # clip of log thresholds: larger proposals are never accepted and would overflow exp
+_SPREAD_STEPS = 3  # moves of a spread in each sweep; they need no likelihood and are cheap
+_IMAGE_STEPS = 2  # moves of image effects in each sweep, which limit how fast the width mixes
+_RATE_POWERS = (RATE_POWER, 80.0)  # proposals of rates: from the prior, and from nearer to 0, where most mass is
+_LONGEST = 2.4  # longest step of an effect, in spreads; longer ones are rarely accepted
+_WIDEST = 3.0  # log of the largest factor of a spread and its effects
+_FIRST = (0.5, 2.0)  # initial spreads relative to their prior's scale: not near 0, where chains mix slowly
 _SPREADS = ("of_labellers", "of_images")
 
 
@@ -50,16 +49,16 @@ class State:
     of_labellers: Floats  # the two spreads
     of_images: Floats
     labellers: Floats  # (chains, labellers): log thresholds
-    images: Floats  # (chains, images): what an image adds to them
+    images: Floats  # (chains, images): offsets of log thresholds
 
 
 def chains_for(n_answers: int) -> int:
-    """How many chains to run side by side."""
+    """Number of parallel chains."""
     return int(np.clip(_CELLS // max(n_answers, 1), *_CHAINS))
 
 
 def start(parameters: Floats, n_labellers: int, n_images: int, rng: np.random.Generator) -> State:
-    """From draws of log threshold, log width, guess and lapse as if nobody differed, (chains, 4)."""
+    """Initial state from draws of log threshold, log width, guess and lapse without random effects, (chains, 4)."""
     of_labellers, of_images = SPREAD * np.exp(rng.uniform(np.log(_FIRST[0]), np.log(_FIRST[1]), (2, len(parameters))))
     threshold, width, guess, lapse = parameters.T
     labellers = threshold[:, None] + of_labellers[:, None] * rng.standard_normal((len(parameters), n_labellers))
@@ -69,7 +68,7 @@ def start(parameters: Floats, n_labellers: int, n_images: int, rng: np.random.Ge
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """What was seen of the chains after they had settled, one look after the other, all chains in each."""
+    """Recorded states of all chains after burn-in, in order."""
 
     threshold: Floats  # (draws,), as in `State`
     width: Floats
@@ -78,48 +77,48 @@ class Draws:
     of_labellers: Floats
     of_images: Floats
     labellers: Floats  # (draws, labellers)
-    r_hat: float  # the largest of any of these
+    r_hat: float  # the largest of all quantities
 
     @property
-    def settled(self) -> bool:
-        """If not, the draws still depend on where the chains began: intervals can be too narrow or too wide."""
+    def converged(self) -> bool:
+        """Whether the draws no longer depend on the initial states; if not, intervals are unreliable."""
         return self.r_hat <= _TOLERATED
 
 
 def crossed_draws(chains: "Chains") -> Draws:
-    """From chains that have settled, unless they do not settle in time."""
-    for _ in range(_SETTLE):
+    """Run the chains until they converge, or up to the limit of recorded states."""
+    for _ in range(_BURN_IN):
         chains.sweep(adapt=True)
-    looks: list[State] = []
-    for n in _LOOKS:
-        looks += _looks(chains, n - len(looks))
-        found = _found(looks[round(_LEFT_OUT * n) :])
-        if found.r_hat <= _AGREED:
+    states: list[State] = []
+    for n in _STATES:
+        states += _recorded(chains, n - len(states))
+        draws = _draws(states[round(_LEFT_OUT * n) :])
+        if draws.r_hat <= _CONVERGED:
             break
-    return found
+    return draws
 
 
-def _looks(chains: "Chains", n: int) -> Iterator[State]:
+def _recorded(chains: "Chains", n: int) -> Iterator[State]:
     for _ in range(n):
         for _ in range(_APART):
             chains.sweep(adapt=False)
-        # images can be thousands, and nobody asks for their effects
+        # there may be thousands of images, and their effects are not reported
         yield replace(chains.state, images=np.empty((0, 0)))
 
 
-def _found(looks: list[State]) -> Draws:
+def _draws(states: list[State]) -> Draws:
     names = [name for name in Draws.__dataclass_fields__ if name != "r_hat"]
-    seen = {name: np.stack([getattr(look, name) for look in looks]) for name in names}
-    thin = max(1, round(len(looks) * len(looks[0].width) / _KEPT))
-    draws = {name: values[::thin].reshape(-1, *values.shape[2:]) for name, values in seen.items()}
-    return Draws(**draws, r_hat=max(r_hat(values) for values in seen.values()))
+    by_name = {name: np.stack([getattr(state, name) for state in states]) for name in names}
+    thin = max(1, round(len(states) * len(states[0].width) / _KEPT))
+    draws = {name: values[::thin].reshape(-1, *values.shape[2:]) for name, values in by_name.items()}
+    return Draws(**draws, r_hat=max(r_hat(values) for values in by_name.values()))
 
 
 def r_hat(values: Floats) -> float:
-    """How much more chains differ than each of them varies: 1 if they cannot be told apart; the largest, if several.
+    """Split R-hat: the variance between chains relative to that within; 1 at convergence; the largest of several.
 
     Gelman and Rubin (1992), "Inference from iterative simulation using multiple sequences", with the halves of each
-    chain as chains of their own. `values` has the shape (looks, chains) or (looks, chains, quantities).
+    chain as separate chains. `values` has the shape (states, chains) or (states, chains, quantities).
     """
     half = len(values) // 2
     parts = np.stack([values[:half], values[-half:]], axis=1)
@@ -132,16 +131,16 @@ def r_hat(values: Floats) -> float:
 
 
 class Chains:
-    """Markov chains side by side. Each move leaves the posterior as it is.
+    """Parallel Markov chains whose moves leave the posterior invariant.
 
-    Effects are moved one by one, all at once, since those of labellers are independent given those of images and
-    the other way round. Spreads are moved with the effects as they are, and with the effects in proportion: the
-    one is quick where answers say much about the effects, the other where they say little. Effects of a chain whose
-    spread is small make small steps: else none would be taken, and the spread could not grow with them.
+    The effects of labellers are independent given those of images and vice versa, so each set moves in one vectorised
+    step. Spreads move with fixed effects, and with effects in proportion: the first mixes fast if answers are
+    informative about the effects, the second if they are not. Steps of effects are short in a chain with a small
+    spread; otherwise none would be accepted, and the spread could not grow.
     """
 
     def __init__(
-        self, answers: Answers, of_labeller: Places, of_image: Places, model: AnswerModel, state: State,
+        self, answers: Answers, of_labeller: Indices, of_image: Indices, model: AnswerModel, state: State,
         learned: tuple[bool, bool], rng: np.random.Generator,
     ) -> None:  # fmt: skip
         self._answers, self._of_labeller, self._of_image, self._model = answers, of_labeller, of_image, model
@@ -162,7 +161,7 @@ class Chains:
         self._draw_threshold()
         self._draw_shift()
         taken["threshold"] = self._move_thresholds()
-        for power in _RATE_POWERS:  # twice, since the width waits on the rates and the rates on it
+        for power in _RATE_POWERS:  # twice, since width and rates are correlated
             taken["width"] = self._move_width()
             for name, learned in zip(("guess", "lapse"), self._learned, strict=True):
                 if learned:
@@ -201,7 +200,7 @@ class Chains:
         return taken
 
     def _draw_threshold(self) -> None:
-        """Given the labellers', it is normal."""
+        """Draw the threshold from its normal distribution given those of the labellers."""
         now = self.state
         mean, deviation = self._model.threshold
         precision = deviation**-2 + now.labellers.shape[1] * now.of_labellers**-2
@@ -209,7 +208,7 @@ class Chains:
         self.state = replace(now, threshold=centre + self._rng.standard_normal(centre.size) / np.sqrt(precision))
 
     def _draw_shift(self) -> None:
-        """What all thresholds gain and all images lose changes no answer's probability; it is normal, too."""
+        """Draw a shift from thresholds to images, which leaves the likelihood unchanged and is normal."""
         now = self.state
         mean, deviation = self._model.threshold
         precision = deviation**-2 + now.images.shape[1] * now.of_images**-2
@@ -223,7 +222,7 @@ class Chains:
         )
 
     def _move_thresholds(self) -> Flags:
-        """All together: quick where labellers differ little, so that none can go far alone."""
+        """Shift all thresholds together, which mixes fast if labellers differ little."""
         now = self.state
         shift = self._walk("threshold", now.threshold.shape)
         tried = replace(now, threshold=now.threshold + shift, labellers=now.labellers + shift[:, None])
@@ -238,14 +237,14 @@ class Chains:
         )
 
     def _redraw_rate(self, name: str, power: float) -> None:
-        """0, or else drawn with density (power + 1) (1 - rate)^power below its largest value, whatever it was."""
+        """Propose a rate of 0, or one with density (power + 1) (1 - rate)^power below its largest value."""
         old = getattr(self.state, name)
         new = _rates(old.size, power, self._rng)
         gain = _log_rates(old, power) - _log_rates(new, power)
         self._try(replace(self.state, **{name: new}), gain, self._fallen)
 
     def _move_rate(self, name: str) -> Flags:
-        """One that is not 0."""
+        """Move a rate that is not 0."""
         old = getattr(self.state, name)
         new = old + self._walk(name, old.shape)
         possible = (old > 0) & (new > 0) & (new < MOST_RATE)
@@ -253,7 +252,7 @@ class Chains:
         return self._try(tried, np.where(possible, 0.0, -np.inf), self._fallen)
 
     def _move_spread(self, name: str) -> None:
-        """The effects stay."""
+        """Move a spread with fixed effects."""
         for _ in range(_SPREAD_STEPS):
             effects, old = self._effects(name), getattr(self.state, name)
             new = old * np.exp(self._rng.standard_normal(old.size))
@@ -263,9 +262,9 @@ class Chains:
             self.state = replace(self.state, **{name: np.where(taken, new, old)})
 
     def _scale_effects(self, name: str) -> Flags:
-        """The effects grow or shrink with their spread."""
+        """Scale a spread and its effects together."""
         effects, old = self._effects(name), getattr(self.state, name)
-        # now and then far, since answers say more about the effects where their spread is large
+        # heavy-tailed steps, since answers are more informative about effects with a large spread
         steps = self._step[name] * self._rng.standard_t(2, old.shape)
         factor = np.exp(np.clip(steps, -_WIDEST, _WIDEST))
         scaled = effects * factor[:, None]
@@ -283,9 +282,9 @@ class Chains:
     # What moves have in common
 
     def _try(self, tried: State, gain: Floats, fallen: Floats | None = None) -> Flags:
-        """Take each chain's new state with the probability that its likelihood, prior and `gain` allow.
+        """Accept each chain's new state by Metropolis-Hastings with the log proposal ratio `gain`.
 
-        `fallen` is given if the move does not change it.
+        Pass `fallen` if the move does not change it.
         """
         fallen = self._fall(tried) if fallen is None else fallen
         log = self._log_likelihood(tried, fallen)
@@ -314,7 +313,7 @@ class Chains:
         return fall(self._answers.sizes, threshold, state.width[:, None], self._model.scale)
 
     def _log_likelihood(self, state: State, fallen: Floats) -> Floats:
-        """Of each answer, (chains, answers)."""
+        """Log likelihood of each answer, (chains, answers)."""
         p = fallen
         if state.guess.any() or state.lapse.any():
             p = state.lapse[:, None] + (1 - state.guess - state.lapse)[:, None] * p
@@ -325,7 +324,7 @@ class Chains:
         return np.asarray(self._step[name] * self._rng.standard_normal(shape))
 
     def _effect_walk(self, name: str, spread: Floats) -> Floats:
-        """Steps of effects, (chains, effects), that are no longer than the chain's spread makes sensible."""
+        """Steps of effects, (chains, effects), limited by the chain's spread."""
         longest = _LONGEST * spread[:, None]
         step = self._step[name] * longest / np.hypot(self._step[name], longest)
         return np.asarray(step * self._rng.standard_normal(step.shape))
@@ -334,7 +333,7 @@ class Chains:
         return np.asarray(np.log(self._rng.random(gain.shape)) < gain)
 
 
-def _sums(values: Floats, of_answer: Places, n: int) -> Floats:
+def _sums(values: Floats, of_answer: Indices, n: int) -> Floats:
     """Sums of (chains, answers) over the answers of each of n groups, (chains, n)."""
     rows = np.arange(len(values))[:, None] * n
     sums = np.bincount((rows + of_answer).ravel(), values.ravel(), minlength=len(values) * n)
@@ -347,11 +346,11 @@ def _rates(n: int, power: float, rng: np.random.Generator) -> Floats:
 
 
 def _log_rates(rates: Floats, power: float) -> Floats:
-    """The log of the density that `_rates` draws from, less that of 0."""
+    """Log density of `_rates` relative to that of 0."""
     slab = (1 - NO_RATE) * (power + 1) / _below(power)
     return np.where(rates > 0, np.log(slab / NO_RATE) + power * np.log1p(-rates), 0.0)
 
 
 def _below(power: float) -> float:
-    """The probability of a rate below its largest value."""
+    """Probability of a rate below its largest value."""
     return float(1 - (1 - MOST_RATE) ** (power + 1))

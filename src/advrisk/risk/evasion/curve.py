@@ -1,7 +1,4 @@
-"""What an evasion curve is, and the check of the sizes and distances that curves and `damage` are made from.
-
-Nothing here knows where distances or answers come from.
-"""
+"""Protocols of evasion curves, simple curves, and checks of sizes and distances."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +12,15 @@ from advrisk.core.errors import RiskError
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-CURVES = 8192  # that stand for the uncertainty of a curve
-_DRAWN = 2048  # of a curve that has draws alone
+CURVES = 8192  # curves that represent the uncertainty of a curve with quadrature nodes
+_DRAWN = 2048  # draws that represent it otherwise
 
 
 class Evasion(Protocol):
     """Psi(size): the probability of *not* being detected; non-increasing, and 0 at inf.
 
-    Any callable of this shape will do, a user's function too. An attack that found nothing has
-    size inf and does no damage, so Psi(inf) = 0 whatever the detector.
+    Any callable with this signature works, including a user's function. A failed attack has size inf and does no
+    damage, so Psi(inf) = 0 for every detector.
     """
 
     def __call__(self, sizes: ArrayLike, /) -> Floats: ...
@@ -31,15 +28,15 @@ class Evasion(Protocol):
 
 @runtime_checkable
 class EvasionCurve(Protocol):
-    """An evasion that knows how sure it is: what every curve of this package is."""
+    """An evasion with a measure of its uncertainty, as every curve of this package."""
 
     def __call__(self, sizes: ArrayLike, /) -> Floats: ...
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
-        """`n` curves from its uncertainty; a curve that is known gives itself."""
+        """`n` curves drawn from its uncertainty; the curve itself if it has none."""
 
     def extrapolated(self, sizes: ArrayLike) -> Flags:
-        """Which finite sizes lie outside those that a detector was asked about."""
+        """Which finite sizes lie outside the range of the answers."""
 
 
 @runtime_checkable
@@ -51,9 +48,9 @@ class Quadrature(Protocol):
 
 
 def curves_of(curve: EvasionCurve, n: int = CURVES) -> Sequence[Evasion]:
-    """The curves that stand for the uncertainty of a curve, in every band and limit; a known curve alone.
+    """Curves that represent the uncertainty of a curve in every band and limit; the curve alone if it has none.
 
-    They do not depend on a caller's random numbers, so limits from the same answers are the same everywhere.
+    They do not depend on a caller's random numbers, so the same answers give the same limits everywhere.
     """
     if isinstance(curve, Quadrature):
         return curve.nodes(n)
@@ -61,7 +58,7 @@ def curves_of(curve: EvasionCurve, n: int = CURVES) -> Sequence[Evasion]:
     return drawn[:1] if drawn[0] is curve else drawn
 
 
-class Known:
+class Certain:
     """A curve without uncertainty."""
 
     def __call__(self, sizes: ArrayLike, /) -> Floats:
@@ -75,8 +72,8 @@ class Known:
 
 
 @dataclass(frozen=True)
-class FunctionEvasion(Known):
-    """A user's function, of which nothing is believed: what it returns is checked at every call."""
+class FunctionEvasion(Certain):
+    """A user's function, with a check of its values at every call."""
 
     function: Callable[[Floats], ArrayLike]
 
@@ -84,14 +81,14 @@ class FunctionEvasion(Known):
         array = checked_sizes(sizes, "sizes")
         finite = np.isfinite(array)
         values = np.zeros(array.shape)
-        given = np.asarray(self.function(array[finite]), dtype=np.float64)
-        values[finite] = _checked_values(array[finite], given)
+        returned = np.asarray(self.function(array[finite]), dtype=np.float64)
+        values[finite] = _checked_values(array[finite], returned)
         return values
 
 
 @dataclass(frozen=True, eq=False)
 class Curves(Sequence[Evasion]):
-    """Curves of one family, which are evaluated faster together than one by one."""
+    """Curves of one family with vectorised evaluation."""
 
     parameters: Floats  # (curves, parameters)
     one: Callable[[Floats], Evasion]  # the curve of one row
@@ -101,19 +98,19 @@ class Curves(Sequence[Evasion]):
         return len(self.parameters)
 
     @overload
-    def __getitem__(self, place: int) -> Evasion: ...
+    def __getitem__(self, index: int) -> Evasion: ...
 
     @overload
-    def __getitem__(self, place: slice) -> "Curves": ...
+    def __getitem__(self, index: slice) -> "Curves": ...
 
-    def __getitem__(self, place: int | slice) -> "Evasion | Curves":
-        if isinstance(place, slice):
-            return Curves(self.parameters[place], self.one, self.many)
-        return self.one(self.parameters[place])
+    def __getitem__(self, index: int | slice) -> "Evasion | Curves":
+        if isinstance(index, slice):
+            return Curves(self.parameters[index], self.one, self.many)
+        return self.one(self.parameters[index])
 
 
 def values_of(curves: Sequence[Evasion], sizes: Floats) -> Floats:
-    """Every curve at every size, (curves, sizes)."""
+    """Values of every curve at every size, (curves, sizes)."""
     if not isinstance(curves, Curves):
         return np.stack([curve(sizes) for curve in curves])
     finite = np.isfinite(sizes)
@@ -123,7 +120,7 @@ def values_of(curves: Sequence[Evasion], sizes: Floats) -> Floats:
 
 
 def as_curve(evasion: Evasion) -> EvasionCurve:
-    """The evasion itself, or a user's function as a curve that is known for certain."""
+    """The evasion itself, or a user's function as a curve without uncertainty."""
     if isinstance(evasion, EvasionCurve):
         return evasion
     if not callable(evasion):
@@ -132,7 +129,7 @@ def as_curve(evasion: Evasion) -> EvasionCurve:
 
 
 def outside(sizes: ArrayLike, answered: Floats) -> Flags:
-    """Which finite sizes are smaller than the least or greater than the largest of the answered ones."""
+    """Which finite sizes lie outside the range of the answered ones."""
     array = checked_sizes(sizes, "sizes")
     return np.asarray(((array < answered.min()) | (array > answered.max())) & np.isfinite(array))
 
@@ -140,7 +137,7 @@ def outside(sizes: ArrayLike, answered: Floats) -> Flags:
 def paired_distances(distances_by_model: Mapping[str, ArrayLike]) -> tuple[tuple[str, ...], Floats]:
     """The models' names and their distances as one (models, samples) array."""
     if not distances_by_model:
-        raise RiskError("no model was given: distances of at least one are needed")
+        raise RiskError("found no model; give the distances of at least one")
     rows = {model: checked_distances(values, f"model {model!r}") for model, values in distances_by_model.items()}
     first, *others = rows
     for model in others:
@@ -163,7 +160,7 @@ def checked_distances(values: ArrayLike, what: str) -> Floats:
 
 
 def checked_sizes(values: ArrayLike, what: str) -> Floats:
-    """An array of any shape whose numbers are at least 0; inf is one of them, nan is not."""
+    """An array of any shape with numbers of at least 0, including inf but not nan."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -194,13 +191,13 @@ def _checked_values(sizes: Floats, values: Floats) -> Floats:
         small, large = order[rising[0]], order[rising[0] + 1]
         raise RiskError(
             f"the evasion function rises, from {values[small]} at size {sizes[small]} to {values[large]} at size "
-            f"{sizes[large]}; it is the probability of going *un*detected, so larger sizes must not have more"
+            f"{sizes[large]}; it is the probability of going *un*detected and must not increase with size"
         )
     return values
 
 
 @dataclass(frozen=True, eq=False)
-class AverageEvasion(Known):
+class AverageEvasion(Certain):
     """Psi_avg: the share of the compared models' distances that are strictly greater."""
 
     models: tuple[str, ...]
@@ -212,8 +209,8 @@ class AverageEvasion(Known):
 
 
 @dataclass(frozen=True)
-class ThresholdEvasion(Known):
-    """Psi of a detector that sees every perturbation greater than `tau` and no other."""
+class ThresholdEvasion(Certain):
+    """Psi of a detector that detects every perturbation greater than `tau` and no other."""
 
     tau: float
 
@@ -225,16 +222,16 @@ class ThresholdEvasion(Known):
 def average(distances_by_model: Mapping[str, ArrayLike]) -> AverageEvasion:
     """Klemenc & Trittenbach, "Selecting Models based on the Risk of Damage Caused by Adversarial Attacks".
 
-    Psi_avg(tau) = 1 - (1/J) sum_j ASR_j(tau): with no detector at hand, a perturbation counts as
-    unnoticed as often as the compared models need a *strictly greater* one. (The paper's Algorithm 2
-    leaves the count at ties open; its definition of W(tau) does not.)
+    Psi_avg(tau) = 1 - (1/J) sum_j ASR_j(tau): without a detector, the probability of going undetected is the share of
+    the compared models' distances that are *strictly greater*. (The paper's Algorithm 2 does not define the count at
+    ties; its definition of W(tau) does.)
     """
     models, matrix = paired_distances(distances_by_model)
     return average_of(models, matrix)
 
 
 def average_of(models: tuple[str, ...], distances: Floats) -> AverageEvasion:
-    """Psi_avg of distances that are checked already."""
+    """Psi_avg of checked distances."""
     pooled = np.sort(distances, axis=None)
     pooled.setflags(write=False)
     return AverageEvasion(models, pooled)

@@ -1,4 +1,4 @@
-"""Thresholds that differ between labellers and between images, as draws from a posterior."""
+"""Random effects: log thresholds that vary between labellers and between images, as posterior draws."""
 
 from dataclasses import dataclass
 
@@ -7,28 +7,28 @@ import numpy as np
 from advrisk.risk.evasion.answers import Answers, numbered
 from advrisk.risk.evasion.crossed import Chains, chains_for, crossed_draws, start
 from advrisk.risk.evasion.curve import Floats
-from advrisk.risk.evasion.grid import Places, Posterior
+from advrisk.risk.evasion.grid import Indices, Posterior
 from advrisk.risk.evasion.groups import grouped_posterior
 from advrisk.risk.evasion.priors import AnswerModel
 from advrisk.risk.evasion.psychometric import Scale, many
 
 _DRAWS = 4096
-_BLOCK = 2_000_000  # cells that are worked on at a time
+_BLOCK = 2_000_000  # cells in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Draws from the posterior, all equally probable."""
+    """Posterior draws of equal weight."""
 
     parameters: Floats  # (draws, 4): log threshold, log width, guess, lapse
-    of_labellers: Floats | None  # (draws,): the spread of log thresholds; None if there are not several
+    of_labellers: Floats | None  # (draws,): standard deviation of log thresholds; None without several labellers
     of_images: Floats | None
     labellers: Floats | None  # (draws, labellers): their log thresholds
-    settled: bool = True  # False: Markov chains still disagreed when there was no more time
+    converged: bool = True  # of Markov chains
 
     @property
     def spread(self) -> Floats:
-        """The standard deviation of the log threshold of a new labeller and a new image."""
+        """Standard deviation of the log threshold of a new labeller and a new image."""
         squares = [spread**2 for spread in (self.of_labellers, self.of_images) if spread is not None]
         return np.asarray(np.sqrt(np.sum(squares, axis=0)))
 
@@ -38,21 +38,23 @@ class Effects:
         return np.column_stack([self.parameters, self.spread])
 
     def draws(self, n: int, rng: np.random.Generator) -> Floats:
-        """Log threshold, log width, guess, lapse and spread, (n, 5): each draw equally often, up to one."""
-        there = len(self.parameters)
-        places = np.concatenate([rng.permutation(there) for _ in range(-(-n // there))])[:n]
-        return np.asarray(self.rows[places])
+        """Log threshold, log width, guess, lapse and spread, (n, 5), using all stored draws equally often up to one."""
+        stored = len(self.parameters)
+        indices = np.concatenate([rng.permutation(stored) for _ in range(-(-n // stored))])[:n]
+        return np.asarray(self.rows[indices])
 
     def answer_draws(self, answers: Answers, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Log threshold, log width, guess and lapse of n draws; and what new labellers and images add to the log
-        threshold of each answer, (n, answers)."""
-        places = rng.integers(len(self.parameters), size=n)
+        """Log threshold, log width, guess and lapse of n draws, and effects of new labellers and images.
+
+        The effects, (n, answers), add to the log threshold of each answer.
+        """
+        indices = rng.integers(len(self.parameters), size=n)
         shift = np.zeros((n, answers.n))
         for spread, names in ((self.of_labellers, answers.labellers), (self.of_images, answers.images)):
             if spread is not None and names is not None:
-                different, of_answer = numbered(names)
-                shift += (spread[places, None] * rng.standard_normal((n, len(different))))[:, of_answer]
-        return self.parameters[places], shift
+                distinct, of_answer = numbered(names)
+                shift += (spread[indices, None] * rng.standard_normal((n, len(distinct))))[:, of_answer]
+        return self.parameters[indices], shift
 
     def mean(self, sizes: Floats, scale: Scale) -> Floats:
         """The mean curve at finite sizes."""
@@ -63,7 +65,7 @@ class Effects:
 
 
 def effects_of(answers: Answers, model: AnswerModel, pooled: Posterior) -> Effects | None:
-    """None without several labellers, and without several images of which one was asked about twice."""
+    """Effects of labellers and images; None without several labellers or images with repeated answers."""
     labellers, images = _labellers(answers), _images(answers)
     rng = np.random.default_rng(0)
     if labellers is not None and images is not None:
@@ -78,23 +80,28 @@ def effects_of(answers: Answers, model: AnswerModel, pooled: Posterior) -> Effec
 
 
 def _crossed(
-    answers: Answers, labellers: Places, images: Places, model: AnswerModel, pooled: Posterior, rng: np.random.Generator
+    answers: Answers,
+    labellers: Indices,
+    images: Indices,
+    model: AnswerModel,
+    pooled: Posterior,
+    rng: np.random.Generator,
 ) -> Effects:
     parameters = pooled.draws(chains_for(answers.n), rng)
     state = start(parameters, int(labellers.max()) + 1, int(images.max()) + 1, rng)
     learned = (pooled.axes[2].atom > 0, pooled.axes[3].atom > 0)
-    found = crossed_draws(Chains(answers, labellers, images, model, state, learned, rng))
-    four = np.stack([found.threshold, found.width, found.guess, found.lapse], axis=1)
-    return Effects(four, found.of_labellers, found.of_images, found.labellers, found.settled)
+    drawn = crossed_draws(Chains(answers, labellers, images, model, state, learned, rng))
+    curves = np.stack([drawn.threshold, drawn.width, drawn.guess, drawn.lapse], axis=1)
+    return Effects(curves, drawn.of_labellers, drawn.of_images, drawn.labellers, drawn.converged)
 
 
-def _labellers(answers: Answers) -> Places | None:
+def _labellers(answers: Answers) -> Indices | None:
     names, of_answer = numbered(answers.labellers or ())
     return of_answer if len(names) > 1 else None
 
 
-def _images(answers: Answers) -> Places | None:
-    """Of each answer; none unless there are several and one was asked about twice, perturbed."""
+def _images(answers: Answers) -> Indices | None:
+    """Image of each answer; None unless there are several and a perturbed one has several answers."""
     names, of_answer = numbered(answers.images or ())
     perturbed = np.bincount(of_answer[answers.sizes[: of_answer.size] > 0], minlength=1)
     return of_answer if len(names) > 1 and perturbed.max() > 1 else None

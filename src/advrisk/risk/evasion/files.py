@@ -1,7 +1,7 @@
-"""Evasion curves as JSON files: a curve belongs to an application and is used again for other models.
+"""Evasion curves as JSON files: a curve belongs to an application and can be used for other models.
 
-A fitted curve is stored as its answers and settings and fitted again when it is read: fits are the
-same every time, and the file shows what the curve rests on.
+A fitted curve is stored as its answers and settings, and fitted again on reading: fits are deterministic, and the file
+shows the data behind the curve.
 """
 
 import json
@@ -35,10 +35,7 @@ Fields = dict[str, Any]
 
 
 def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None, notes: Sequence[str] = ()) -> None:
-    """Write a curve, with the norm that its sizes are in and what is to be known before it is used again.
-
-    A file of that name is replaced as a whole.
-    """
+    """Write a curve with the norm of its sizes and notes on its use; replace an existing file atomically."""
     fields = {"advrisk": "evasion", "version": VERSION, "norm": norm, "notes": list(notes), **_fields(evasion)}
     target = Path(path)
     if target.is_dir() or not target.name:
@@ -52,19 +49,17 @@ def write_evasion(path: str | Path, evasion: Evasion, *, norm: str | None = None
 
 
 def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
-    """Read a curve; one whose sizes are not in `norm` is refused, and so is one that does not say."""
+    """Read a curve; refuse one whose sizes are in another norm, or in an unstated one."""
     fields = _content(Path(path))
     fields.pop("notes", None)
     stored = fields.pop("norm", None)
     if norm is not None and stored is None:
         raise RiskError(
-            f"{path}: does not say in which norm its sizes are, and damage is asked for in {norm}; fit it again with "
-            f'a norm (`--norm`), or write `"norm": "{norm}"` into it if that is so'
+            f"{path}: found no norm of its sizes, and damage is in {norm}; fit the curve again with a norm "
+            f'(`--norm`), or write `"norm": "{norm}"` into the file if that is so'
         )
     if norm is not None and stored != norm:
-        raise RiskError(
-            f"{path}: its sizes are in {stored}, and damage is asked for in {norm}; ask a detector in {norm}"
-        )
+        raise RiskError(f"{path}: found sizes in {stored}, and damage is in {norm}; ask a detector in {norm}")
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in _READERS:
         raise RiskError(f"{path}: no evasion is of the kind {kind!r}; {did_you_mean(kind, _READERS)}")
@@ -77,7 +72,7 @@ def read_evasion(path: str | Path, *, norm: str | None = None) -> EvasionCurve:
 
 
 def evasion_notes(path: str | Path) -> tuple[str, ...]:
-    """What is to be known of a curve before it is used again: a doubt whether it holds for all models, say."""
+    """Notes on the use of a curve, such as a doubt whether it is valid for all models."""
     return tuple(_names(_content(Path(path)).get("notes"), "notes") or ())
 
 
@@ -117,10 +112,10 @@ def _answer_fields(answers: Answers) -> Fields:
 
 
 def _name_fields(answers: Answers) -> Fields:
-    """Labellers as numbers, in the order in which they first answered: no name of a person is written."""
+    """Labellers as numbers, in order of first answer, since names of people are not written."""
     fields: Fields = {}
     if answers.labellers is not None:
-        fields["labellers"] = [str(place + 1) for place in numbered(answers.labellers)[1].tolist()]
+        fields["labellers"] = [str(index + 1) for index in numbered(answers.labellers)[1].tolist()]
     if answers.images is not None:
         fields["images"] = list(answers.images)
     return fields
@@ -151,7 +146,7 @@ def _content(path: Path) -> Fields:
         raise RiskError(f'{path}: not an evasion curve; such a file says "advrisk": "evasion"')
     version = fields.pop("version", None)
     if version != VERSION:
-        raise RiskError(f"{path}: version {version!r} of the file is not known here, {VERSION} is; update advrisk")
+        raise RiskError(f"{path}: found version {version!r} of the file, but this advrisk reads {VERSION}; update it")
     return fields
 
 
@@ -172,7 +167,7 @@ def _list(value: object, name: str) -> list[Any]:
 
 def _flag(value: object, name: str = "undetected") -> bool:
     if not isinstance(value, bool):
-        raise RiskError(f"{name} must hold true and false, found {value!r}")
+        raise RiskError(f"{name} must be true or false, found {value!r}")
     return value
 
 
@@ -181,7 +176,7 @@ def _names(value: object, name: str) -> list[str] | None:
         return None
     wrong = next((entry for entry in _list(value, name) if not isinstance(entry, str)), None)
     if wrong is not None:
-        raise RiskError(f"{name} must hold texts, found {wrong!r}")
+        raise RiskError(f"{name} must be texts, found {wrong!r}")
     return _list(value, name)
 
 

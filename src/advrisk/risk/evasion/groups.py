@@ -1,8 +1,7 @@
-"""Answers whose thresholds differ between groups, by labeller or by image: the posterior, without sampling.
+"""Random effects of one kind of group, labellers or images: the posterior without sampling.
 
-Given the curve's width and rates, the answers of a group are a function of the group's threshold alone. It is
-tabulated, and averaged over the normal distribution that the group's threshold comes from; groups are then
-independent.
+Given the curve's width and rates, the likelihood of a group depends on its threshold alone. It is tabulated and
+averaged over the normal distribution of group thresholds; groups are then independent.
 """
 
 from dataclasses import dataclass, replace
@@ -11,44 +10,46 @@ import numpy as np
 
 from advrisk.risk.evasion.answers import Answers
 from advrisk.risk.evasion.curve import Floats
-from advrisk.risk.evasion.grid import Axis, Places, Posterior, posterior
+from advrisk.risk.evasion.grid import Axis, Indices, Posterior, posterior
 from advrisk.risk.evasion.priors import SPREAD, AnswerModel, log_prior, log_spread_prior
 from advrisk.risk.evasion.psychometric import fall
 
-# Cells of threshold and width and points of a group's threshold, by the number of rates that are learned.
+# Cells of threshold and width, and points of a group's threshold, by the number of learned rates.
 _CELLS = {0: (41, 21, 301), 1: (31, 17, 201), 2: (31, 13, 151)}
 _RATE_CELLS = 4
 _SPREAD_CELLS = 14
-_BEYOND = 3.0  # how far, in scales of the prior of the spread, groups lie beyond the thresholds of the grid
+_BEYOND = 3.0  # margin of group thresholds beyond the grid, in scales of the spread's prior
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedPosterior:
-    """The posterior of log threshold, log width, guess, lapse and the root of the spread, and what it was made from."""
+    """Posterior of log threshold, log width, guess, lapse and the root of the spread, with the group likelihoods."""
 
-    found: Posterior  # the root, since spreads near 0 need narrower cells
+    posterior: Posterior  # of the root, since spreads near 0 need narrower cells
     points: Floats  # log thresholds of a group
     likelihood: Floats  # (groups, points, widths, guesses, lapses), its largest value along the points being 1
 
     def draws(self, n: int, rng: np.random.Generator, *, groups: int | None = None) -> tuple[Floats, Floats]:
-        """Log threshold, log width, guess, lapse and spread, (n, 5), and the log threshold of the first
-        `groups` groups, or of all of them, (n, groups)."""
-        parameters, places = self.found.nodes(n)
+        """Draw log threshold, log width, guess, lapse and spread, (n, 5), and group log thresholds, (n, groups).
+
+        `groups` limits the thresholds to the first groups.
+        """
+        parameters, cells = self.posterior.nodes(n)
         parameters[:, 4] **= 2
         prior = _kernel(parameters[:, 0], parameters[:, 4], self.points)
-        wanted = self.likelihood[:groups]
-        thresholds = np.empty((n, len(wanted)))
-        for group, likelihood in enumerate(wanted):
-            weight = prior * np.moveaxis(likelihood, 0, -1)[places[1], places[2], places[3]]
+        likelihoods = self.likelihood[:groups]
+        thresholds = np.empty((n, len(likelihoods)))
+        for group, likelihood in enumerate(likelihoods):
+            weight = prior * np.moveaxis(likelihood, 0, -1)[cells[1], cells[2], cells[3]]
             thresholds[:, group] = _drawn(weight, self.points, rng)
         return parameters, thresholds
 
 
-def grouped_posterior(answers: Answers, of_answer: Places, model: AnswerModel, pooled: Posterior) -> GroupedPosterior:
-    """`of_answer` is the group of each answer; `pooled` is the posterior as if there were no groups.
+def grouped_posterior(answers: Answers, of_answer: Indices, model: AnswerModel, pooled: Posterior) -> GroupedPosterior:
+    """Posterior with random effects of groups.
 
-    The search for the grid's place starts there, with room for a steeper curve: differences between groups
-    make a curve of all together shallower.
+    `of_answer` is the group of each answer; `pooled` is the posterior without groups, where the search for the grid
+    starts. It leaves a margin for steeper curves, since differences between groups make the pooled curve shallower.
     """
     threshold, width, *rates = pooled.axes
     learned = sum(axis.atom > 0 for axis in rates)
@@ -60,10 +61,10 @@ def grouped_posterior(answers: Answers, of_answer: Places, model: AnswerModel, p
         Axis(0.0, np.sqrt(3 * SPREAD), _SPREAD_CELLS, least=0.0),
     ]
     counts = _counts(answers, of_answer)
-    found = posterior(lambda *at: _log_density(counts, model, n_points, *at), axes)
-    values = [axis.values() for axis in found.axes]
+    grouped = posterior(lambda *at: _log_density(counts, model, n_points, *at), axes)
+    values = [axis.values() for axis in grouped.axes]
     points = _points(values[0], n_points)
-    return GroupedPosterior(found, points, np.exp(_tables(counts, model, points, *values[1:4])[0]))
+    return GroupedPosterior(grouped, points, np.exp(_tables(counts, model, points, *values[1:4])[0]))
 
 
 def _log_density(counts: "_Counts", model: AnswerModel, n_points: int, *at: Floats) -> Floats:
@@ -74,9 +75,9 @@ def _log_density(counts: "_Counts", model: AnswerModel, n_points: int, *at: Floa
     logs, largest = _tables(counts, model, points, width.ravel(), guess.ravel(), lapse.ravel())
     table = np.exp(logs).reshape(*logs.shape[:2], -1)
     log = np.empty((spread.size, threshold.size, table.shape[2]))
-    for place, one_spread in enumerate(spread.ravel()):
+    for row, one_spread in enumerate(spread.ravel()):
         kernel = _kernel(threshold.ravel(), np.full(threshold.size, one_spread), points)
-        log[place] = np.log(np.maximum(kernel @ table, 1e-300)).sum(axis=0)
+        log[row] = np.log(np.maximum(kernel @ table, 1e-300)).sum(axis=0)
     log = log.reshape(spread.size, threshold.size, *logs.shape[2:]) + largest.sum(axis=0)
     prior = log_prior(model, threshold, width, guess, lapse) + log_spread_prior(spread) + np.log(root)
     return np.asarray(np.moveaxis(log, 0, -1) + prior)
@@ -84,13 +85,13 @@ def _log_density(counts: "_Counts", model: AnswerModel, n_points: int, *at: Floa
 
 @dataclass(frozen=True)
 class _Counts:
-    """For each size, the groups that were asked about it, each with its answers and its undetected ones."""
+    """For each size, the groups with answers: (group, answers, undetected answers)."""
 
     n_groups: int
     by_size: tuple[tuple[float, tuple[tuple[int, int, int], ...]], ...]
 
 
-def _counts(answers: Answers, of_answer: Places) -> _Counts:
+def _counts(answers: Answers, of_answer: Indices) -> _Counts:
     counted: dict[float, dict[int, tuple[int, int]]] = {}
     for size, flag, group in zip(answers.sizes.tolist(), answers.undetected.tolist(), of_answer.tolist(), strict=True):
         rows = counted.setdefault(size, {})
@@ -103,13 +104,15 @@ def _counts(answers: Answers, of_answer: Places) -> _Counts:
 def _tables(
     counts: _Counts, model: AnswerModel, points: Floats, width: Floats, guess: Floats, lapse: Floats
 ) -> tuple[Floats, Floats]:
-    """The log likelihood of each group, (groups, points, widths, guesses, lapses), less its largest along the points,
-    and that."""
+    """Log likelihood of each group relative to its maximum over the points, and that maximum.
+
+    The first is (groups, points, widths, guesses, lapses).
+    """
     at_point, at_width, at_guess, at_lapse = np.ix_(points, width, guess, lapse)
     logs = np.zeros((counts.n_groups, points.size, width.size, guess.size, lapse.size))
-    room = 1 - at_guess - at_lapse
+    height = 1 - at_guess - at_lapse
     for size, rows in counts.by_size:
-        p = model.share * (at_lapse + room * fall(np.array(size), at_point, at_width, model.scale))
+        p = model.share * (at_lapse + height * fall(np.array(size), at_point, at_width, model.scale))
         log_hit = np.log(np.maximum(p, 1e-300)) if any(hits for _, _, hits in rows) else p
         log_other = np.log(np.maximum(1 - p, 1e-300)) if any(hits < total for _, total, hits in rows) else p
         for group, total, hits in rows:
@@ -127,7 +130,7 @@ def _points(thresholds: Floats, n: int) -> Floats:
 
 
 def _kernel(mean: Floats, spread: Floats, points: Floats) -> Floats:
-    """The probability that a normal variable is nearest to each of the points, (means, points)."""
+    """Probability that a normal variable is nearest to each of the points, (means, points)."""
     from scipy.special import ndtr
 
     step = points[1] - points[0]
@@ -137,8 +140,8 @@ def _kernel(mean: Floats, spread: Floats, points: Floats) -> Floats:
 
 
 def _drawn(weight: Floats, points: Floats, rng: np.random.Generator) -> Floats:
-    """One of the points for each row of weights, or anywhere nearest to it."""
+    """Draw a point for each row of weights, uniform within the cell around it."""
     ends = np.cumsum(weight, axis=1)
-    place = (ends < rng.random((len(weight), 1)) * ends[:, -1:]).sum(axis=1)
+    cell = (ends < rng.random((len(weight), 1)) * ends[:, -1:]).sum(axis=1)
     step = points[1] - points[0]
-    return np.asarray(points[np.minimum(place, points.size - 1)] + (rng.random(len(weight)) - 0.5) * step)
+    return np.asarray(points[np.minimum(cell, points.size - 1)] + (rng.random(len(weight)) - 0.5) * step)

@@ -1,6 +1,6 @@
 """The logistic evasion curve by maximum likelihood.
 
-Psi(s) = 1 / (1 + exp(-(a + b s))) with b <= 0. Inside, sizes are standardised: a + b s = alpha - beta z.
+Psi(s) = 1 / (1 + exp(-(a + b s))) with b <= 0. The code uses standardised sizes: a + b s = alpha - beta z.
 """
 
 from collections.abc import Sequence
@@ -66,20 +66,19 @@ class LogisticEvasion:
 def fit_logistic(sizes: ArrayLike, undetected: ArrayLike) -> LogisticEvasion:
     """Psi(s) = 1 / (1 + exp(-(a + b s))), b <= 0, from a detector's answers by maximum likelihood.
 
-    If every undetected size is at most as large as every detected one, likelihood grows with the
-    slope without end, and all that is known is that detection sets in between two sizes
-    (`separated`). Firth's estimate (1993), the mode of the posterior under Jeffreys' prior, is
-    finite then and is taken instead. The uncertainty is that posterior, in either case: it is
-    proper, and unlike the normal approximation it holds with few answers.
+    If no undetected size exceeds a detected one, the likelihood increases without bound in the slope, and the answers
+    show only that detection begins between two sizes (`separated`). The estimate is then Firth's (1993), the mode of
+    the posterior under Jeffreys' prior, which is finite. That posterior is the uncertainty in either case: it is
+    proper, and unlike the normal approximation it is valid with few answers.
     """
     answers = checked_answers(sizes, undetected)
-    different, total, hits = answers.counts()
-    if different.size < 2:
+    distinct, total, hits = answers.counts()
+    if distinct.size < 2:
         raise RiskError(
-            f"all {answers.n} answers are of size {different[0]:g}; a logistic curve needs two sizes or more"
+            f"all {answers.n} answers are of size {distinct[0]:g}; a logistic curve needs two sizes or more"
         )
     centre, scale = float(answers.sizes.mean()), float(answers.sizes.std())
-    z = (different - centre) / scale
+    z = (distinct - centre) / scale
     between = _separated(answers)
     alpha, beta = _firth(z, total, hits) if between else maximum(z, total, hits[None])[0]
     return LogisticEvasion(
@@ -93,42 +92,41 @@ def fit_logistic(sizes: ArrayLike, undetected: ArrayLike) -> LogisticEvasion:
 
 
 def maximum(z: Floats, total: Floats, hits: Floats, *, ridge: float = 0.0) -> Floats:
-    """(alpha, beta >= 0) of greatest likelihood, by Newton, for each row of `hits` (rows, sizes).
+    """Maximum-likelihood (alpha, beta >= 0) by Newton's method, for each row of `hits` (rows, sizes).
 
-    `ridge` is the weight of a penalty (alpha^2 + beta^2)/2, which keeps the maximum of separated
-    answers finite. The likelihood is concave; so if its peak has beta < 0, the best curve that does
-    not increase is the flat one.
+    `ridge` is the weight of a penalty (alpha^2 + beta^2)/2, which keeps the maximum of separated answers finite. The
+    likelihood is concave, so if its maximum has beta < 0, the best non-increasing curve is the flat one.
     """
-    found = _climb(z, total, hits, ridge)
-    rising = found[:, 1] < 0
+    at = _climb(z, total, hits, ridge)
+    rising = at[:, 1] < 0
     if rising.any():
-        found[rising] = _climb(np.zeros_like(z), total, hits[rising], ridge)
-    return found
+        at[rising] = _climb(np.zeros_like(z), total, hits[rising], ridge)
+    return at
 
 
 def log_likelihood(at: Floats, z: Floats, total: Floats, hits: Floats) -> Floats:
-    """Of each row (alpha, beta) with its row of hits."""
+    """Log likelihood of each row (alpha, beta) with its row of hits."""
     eta = at[:, :1] - at[:, 1:] * z
     return np.asarray((hits * eta - total * np.logaddexp(0, eta)).sum(axis=1))
 
 
 def _climb(z: Floats, total: Floats, hits: Floats, ridge: float) -> Floats:
-    found = np.zeros((len(hits), 2))
+    at = np.zeros((len(hits), 2))
     for _ in range(_STEPS):
-        step = _newton_step(found, z, total, hits, ridge)
-        found = found + step
-        if (np.abs(step) <= 1e-10 * (1 + np.abs(found))).all():
+        step = _newton_step(at, z, total, hits, ridge)
+        at = at + step
+        if (np.abs(step) <= 1e-10 * (1 + np.abs(at))).all():
             break
-    return found
+    return at
 
 
 def _newton_step(at: Floats, z: Floats, total: Floats, hits: Floats, ridge: float) -> Floats:
-    """Newton's step, not too long; gradient and Hessian are those of alpha - beta z."""
+    """Newton step of limited length; gradient and Hessian are those of alpha - beta z."""
     from scipy.special import expit
 
     p = expit(at[:, :1] - at[:, 1:] * z)
-    rest, weight = hits - total * p, total * p * (1 - p)
-    g0, g1 = rest.sum(1) - ridge * at[:, 0], -(rest @ z) - ridge * at[:, 1]
+    residual, weight = hits - total * p, total * p * (1 - p)
+    g0, g1 = residual.sum(1) - ridge * at[:, 0], -(residual @ z) - ridge * at[:, 1]
     h00, h01, h11 = weight.sum(1) + ridge, -(weight @ z), weight @ z**2 + (ridge or 1e-12)  # z may be 0 everywhere
     determinant = np.maximum(h00 * h11 - h01**2, 1e-300)
     step = np.stack([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0], axis=1) / determinant[:, None]
@@ -155,7 +153,7 @@ def _firth(z: Floats, total: Floats, hits: Floats) -> Floats:
 
 
 def _jeffreys_posterior(answers: Answers, centre: float, scale: float, *, about: tuple[float, float]) -> Posterior:
-    """The search for the grid's place starts at the estimate, eight standard errors to either side."""
+    """Posterior under Jeffreys' prior, on a grid that starts eight standard errors around the estimate."""
     from scipy.special import expit, log_expit
 
     sizes, total, hits = answers.pooled_counts()

@@ -1,4 +1,4 @@
-"""The evasion curve that only has to fall: isotonic regression, with bounds where nothing was asked."""
+"""Monotone evasion curve: isotonic regression, with bounds between the sizes of the answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from advrisk.risk.evasion.curve import Evasion, Flags, Floats, checked_sizes, ou
 
 @dataclass(frozen=True, eq=False)
 class MonotoneCurve:
-    """Values at some sizes, a straight line between two of them, and flat beyond the first and the last.
+    """Values at knots, with linear interpolation in between and constant extrapolation.
 
-    What is known of a size between two knots is only that Psi lies between `high` of the one below
-    and `low` of the one above, and beyond the last knot that it is at least 0 (`bounds`).
+    Between two knots, Psi is only bounded by `high` of the knot below and `low` of the knot above; beyond the last knot
+    it is at least 0 (`bounds`).
     """
 
     knots: Floats  # ascending
@@ -43,7 +43,7 @@ class MonotoneCurve:
 
 @dataclass(frozen=True, eq=False)
 class MonotoneEvasion:
-    """Isotonic regression of the answers; its draws know what they do not know between and beyond the sizes."""
+    """Isotonic regression of the answers; its draws have bounds between and beyond the sizes of the answers."""
 
     answers: Answers
     curve: MonotoneCurve
@@ -53,23 +53,23 @@ class MonotoneEvasion:
         return self.curve(sizes)
 
     def bounds(self, sizes: ArrayLike) -> tuple[Floats, Floats]:
-        """Between which values Psi lies if the curve is right at the answered sizes."""
+        """Bounds of Psi, given the curve's values at the answered sizes."""
         return self.curve.bounds(sizes)
 
     def draws(self, n: int, rng: np.random.Generator) -> Sequence[Evasion]:
         """Curves through blocks of neighbouring sizes with at least sqrt(answers) answers each.
 
-        Of k undetected among m, `low` is a draw of Beta(k, m - k + 1) and `high` one of
-        Beta(k + 1, m - k), from the same random numbers, so that their quantiles are Clopper and
-        Pearson's limits; both are then made to fall by isotonic regression.
+        For k undetected of m answers, `low` is a draw of Beta(k, m - k + 1) and `high` one of Beta(k + 1, m - k), from
+        the same random numbers, so their quantiles are Clopper and Pearson's limits. Isotonic regression then makes
+        both non-increasing.
         """
         knots, total, hits = self._blocks
-        seen, missed = rng.standard_gamma(hits, (n, hits.size)), rng.standard_gamma(total - hits, (n, hits.size))
-        one_more = rng.standard_exponential((n, hits.size))
-        whole = seen + missed + one_more
+        undetected, detected = (rng.standard_gamma(count, (n, hits.size)) for count in (hits, total - hits))
+        unobserved = rng.standard_exponential((n, hits.size))
+        whole = undetected + detected + unobserved
         return [
             MonotoneCurve(knots, falling(low, total), falling(high, total))
-            for low, high in zip(seen / whole, (seen + one_more) / whole, strict=True)
+            for low, high in zip(undetected / whole, (undetected + unobserved) / whole, strict=True)
         ]
 
     def extrapolated(self, sizes: ArrayLike) -> Flags:
@@ -77,20 +77,19 @@ class MonotoneEvasion:
 
 
 def fit_monotone(sizes: ArrayLike, undetected: ArrayLike) -> MonotoneEvasion:
-    """Psi that does not increase and is otherwise free: least squares by pooling adjacent violators.
+    """Fit a non-increasing Psi by least squares, with the pool-adjacent-violators algorithm.
 
-    (Ayer et al. 1955; least squares and maximum likelihood agree here.) The curve is a straight line
-    between the sizes asked about and flat beyond them, but intervals are made with what is known:
-    that it falls.
+    Ayer et al. (1955); least squares and maximum likelihood agree here. The curve is linear between the sizes of the
+    answers and constant beyond them, but intervals assume only that it does not increase.
     """
     answers = checked_answers(sizes, undetected)
-    different, total, hits = answers.counts()
+    distinct, total, hits = answers.counts()
     fitted = falling(hits / total, total)
-    return MonotoneEvasion(answers, MonotoneCurve(different, fitted, fitted), _blocks(different, total, hits))
+    return MonotoneEvasion(answers, MonotoneCurve(distinct, fitted, fitted), _blocks(distinct, total, hits))
 
 
 def falling(values: Floats, weights: Floats) -> Floats:
-    """The non-increasing values nearest to these, by weighted squares: pooling adjacent violators."""
+    """The non-increasing values nearest to these by weighted least squares (pool adjacent violators)."""
     means: list[float] = []
     masses: list[float] = []
     lengths: list[int] = []
@@ -108,12 +107,12 @@ def falling(values: Floats, weights: Floats) -> Floats:
 
 
 def _blocks(sizes: Floats, total: Floats, hits: Floats) -> tuple[Floats, Floats, Floats]:
-    """Neighbouring sizes put together until a block has enough answers; what is left over joins the last."""
+    """Pool neighbouring sizes into blocks with enough answers; a remainder joins the last block."""
     enough = np.sqrt(total.sum())
     starts, count = [0], 0.0
-    for place, number in enumerate(total):
+    for index, number in enumerate(total):
         if count >= enough:
-            starts.append(place)
+            starts.append(index)
             count = 0.0
         count += number
     if count < enough and len(starts) > 1:
@@ -123,12 +122,12 @@ def _blocks(sizes: Floats, total: Floats, hits: Floats) -> tuple[Floats, Floats,
 
 
 def difference_bounds(curve: MonotoneCurve, first: Floats, second: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The least and largest sum_i w_i (Psi(first_i) - Psi(second_i)) over all falling curves through the knots.
+    """The least and largest sum_i w_i (Psi(first_i) - Psi(second_i)) over all non-increasing curves through the knots.
 
-    Between two knots the extreme curves jump once from the one value to the other. With c(s) the
-    weight of `first` less that of `second` at size s, a jump after s leaves the sum of c up to s at
-    the upper value: so each gap adds its lower value times all of its c, and the height of its jump
-    times the largest (or least) sum of its first c. `weights` is (draws, samples).
+    Between two knots, an extreme curve jumps once from the upper value to the lower. Let c(s) be the weight of `first`
+    minus that of `second` at size s. A jump after s leaves the sum of c up to s at the upper value. So each gap
+    contributes its lower value times the sum of its c, and the height of its jump times the largest (or least) partial
+    sum of its c. `weights` is (draws, samples).
     """
     sizes, excess = _excess(first, second, weights)
     if not sizes.size:
@@ -146,12 +145,12 @@ def difference_bounds(curve: MonotoneCurve, first: Floats, second: Floats, weigh
 
 
 def _excess(first: Floats, second: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The different finite sizes, ascending, and c(s) of each in every draw."""
+    """The distinct finite sizes, ascending, and c(s) of each in every draw."""
     sizes = np.concatenate([first, second])
     signed = np.concatenate([weights, -weights], axis=1)
     order = np.argsort(sizes, kind="stable")
     order = order[np.isfinite(sizes[order])]
-    different, starts = np.unique(sizes[order], return_index=True)
+    distinct, starts = np.unique(sizes[order], return_index=True)
     if not starts.size:
-        return different, np.empty((len(weights), 0))
-    return different, np.add.reduceat(signed[:, order], starts, axis=1)
+        return distinct, np.empty((len(weights), 0))
+    return distinct, np.add.reduceat(signed[:, order], starts, axis=1)

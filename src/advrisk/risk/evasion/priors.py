@@ -1,4 +1,4 @@
-"""What is thought of a detector before it has answered, and how likely its answers are then."""
+"""Priors of Bayesian evasion curves."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,17 @@ from advrisk.risk.evasion.grid import Axis
 from advrisk.risk.evasion.psychometric import Scale
 
 WIDTH = (float(np.log(0.3)), 1.25)  # prior mean and standard deviation of the log of the relative width
-MOST_RATE = 0.5  # a guess or lapse rate beyond it would not be one
+MOST_RATE = 0.5  # upper limit of guess and lapse rates
 RATE_POWER = 8.0  # density 9 (1 - rate)^8 of a rate that is not 0
 NO_RATE = 0.5  # prior probability that a rate is 0
-# Scale of the half-normal prior of how much log thresholds differ between labellers, or between images: two thirds say
-# that somebody who is one standard deviation off has a threshold at most 1.65 times the usual one.
+# Scale of the half-normal prior of the standard deviation of log thresholds between labellers, or between images. With
+# probability two thirds, a labeller one standard deviation above the mean has at most 1.65 times the usual threshold.
 SPREAD = 0.5
 
 
 @dataclass(frozen=True)
 class AnswerModel:
-    """How answers come about: the scale of sizes, the prior of log threshold, and whether the choice was forced."""
+    """Model of the answers: the scale of sizes, the prior of log threshold, and whether the choice is forced."""
 
     scale: Scale
     threshold: tuple[float, float]  # mean and standard deviation
@@ -27,12 +27,12 @@ class AnswerModel:
 
     @property
     def share(self) -> float:
-        """The probability of a wrong answer when nothing was noticed."""
+        """Probability of a wrong answer if nothing was noticed."""
         return 0.5 if self.forced_choice else 1.0
 
 
 def log_prior(model: AnswerModel, threshold: Floats, width: Floats, guess: Floats, lapse: Floats) -> Floats:
-    """Of log threshold, log width and the rates, up to a constant; atoms at rate 0 are left to the caller."""
+    """Log prior of log threshold, log width and the rates, up to a constant and without the atoms at rate 0."""
     mean, deviation = model.threshold
     log = -(((threshold - mean) / deviation) ** 2) / 2 - ((width - WIDTH[0]) / WIDTH[1]) ** 2 / 2
     for rate in (guess, lapse):
@@ -45,7 +45,7 @@ def log_spread_prior(spread: Floats) -> Floats:
 
 
 def rate_axis(rate: float | None, cells: int) -> Axis:
-    """One cell for a rate that is given; an atom at 0 and cells up to MOST_RATE for one that is learned."""
+    """One cell for a fixed rate; an atom at 0 and cells up to MOST_RATE for a learned one."""
     if rate is None:
         return Axis(0.0, MOST_RATE, cells, least=0.0, most=MOST_RATE, atom=NO_RATE)
     return Axis(rate, rate, 1, least=rate, most=rate)

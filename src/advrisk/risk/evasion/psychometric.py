@@ -1,4 +1,4 @@
-"""The curve of one detector with a threshold, a slope, false alarms and lapses; and of many whose thresholds differ."""
+"""Psychometric curves with a threshold, a slope, false alarms and lapses, and their means over thresholds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -21,17 +21,17 @@ _NODES = np.linspace(-4.5, 4.5, 28)  # of a normal distribution, for the linear 
 
 @dataclass(frozen=True)
 class PsychometricCurve:
-    """Psi(s) = lapse + (1 - guess - lapse) F(s), where F falls from 1 at 0; Psi(inf) = 0.
+    """Psi(s) = lapse + (1 - guess - lapse) F(s), where F decreases from 1 at 0; Psi(inf) = 0.
 
-    On the log scale F(s) = 1 / (1 + (s / threshold)^(1 / width)); on the linear scale it is the
-    logistic curve (threshold - s) / (threshold * width), divided by its value at 0. With a `spread`,
-    F is the mean over thresholds whose log is normal about log threshold with that standard deviation.
+    On the log scale F(s) = 1 / (1 + (s / threshold)^(1 / width)). On the linear scale it is the logistic function of
+    (threshold - s) / (threshold * width), divided by its value at 0. With a `spread`, F is the mean over thresholds
+    whose log is normal about log threshold with that standard deviation.
     """
 
     threshold: float
     width: float
     guess: float  # the false-alarm rate: Psi(0) = 1 - guess
-    lapse: float  # how often even the largest perturbation goes unseen
+    lapse: float  # rate at which even the largest perturbation goes undetected
     scale: Scale
     spread: float = 0.0
 
@@ -45,13 +45,13 @@ class PsychometricCurve:
 
 
 def one(scale: Scale, parameters: Floats) -> PsychometricCurve:
-    """The curve of one row of threshold, width, guess, lapse and, if thresholds differ, spread."""
+    """Curve of one row of threshold, width, guess, lapse and, with random effects, spread."""
     threshold, width, guess, lapse, *spread = parameters.tolist()
     return PsychometricCurve(threshold, width, guess, lapse, scale, *spread)
 
 
 def many(scale: Scale, parameters: Floats, sizes: Floats) -> Floats:
-    """The curves of several such rows at finite sizes, (rows, sizes)."""
+    """Values of the curves of several such rows at finite sizes, (rows, sizes)."""
     threshold, width, guess, lapse, *spread = parameters.T[:, :, None]
     log_threshold, log_width = np.log(threshold), np.log(width)
     fallen = (
@@ -75,13 +75,13 @@ def fall(sizes: Floats, log_threshold: Floats, log_width: Floats, scale: Scale) 
 
 
 def mean_fall(sizes: Floats, log_threshold: Floats, log_width: Floats, spread: Floats, scale: Scale) -> Floats:
-    """The mean of F over thresholds whose log is normal about `log_threshold`."""
+    """Mean of F over thresholds whose log is normal about `log_threshold`."""
     mean = _mean_logistic if scale == "log" else _mean_linear
     return np.minimum(mean(sizes, log_threshold, log_width, spread), 1.0)
 
 
 def _mean_linear(sizes: Floats, log_threshold: Floats, log_width: Floats, spread: Floats) -> Floats:
-    """By the trapezoidal rule, which is next to exact for a normal distribution."""
+    """Mean of F by the trapezoidal rule, which is nearly exact for a normal distribution."""
     from scipy.special import expit
 
     steep, relative = np.exp(-log_width), sizes * np.exp(-log_threshold)
@@ -93,7 +93,7 @@ def _mean_linear(sizes: Floats, log_threshold: Floats, log_width: Floats, spread
 
 
 def _mean_logistic(sizes: Floats, log_threshold: Floats, log_width: Floats, spread: Floats) -> Floats:
-    """The mean of Phi(k x) over a normal x is again a Phi."""
+    """Mean of F by a normal mixture, since the mean of Phi(k x) over a normal x is again a Phi."""
     from scipy.special import ndtr
 
     width = np.exp(log_width)

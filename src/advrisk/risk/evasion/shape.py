@@ -1,4 +1,4 @@
-"""Whether a detector's answers have the shape that a fitted curve assumes, or only fall."""
+"""Goodness-of-fit test of a fitted curve against monotone alternatives."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,28 +11,28 @@ from advrisk.risk.evasion.logistic import LogisticEvasion
 from advrisk.risk.evasion.monotone import falling
 
 _RESAMPLES = 399
-_CURVES = 2048  # of the fit's shape, among which the likeliest is looked for
-_MOST_SIZES = 256  # beyond, neighbouring sizes are put together
+_CURVES = 2048  # curves of the fit's shape to maximise the likelihood over
+_MOST_SIZES = 256  # beyond, neighbouring sizes are pooled
 _METHOD = "likelihood ratio to a monotone curve, posterior predictive"
 
 
 @dataclass(frozen=True)
 class ShapeTest:
-    """Likelihood-ratio test of the shape that a fit assumes against any curve that does not rise."""
+    """Likelihood-ratio test of the shape that a fit assumes against any non-increasing curve."""
 
     n: int  # answers
-    statistic: float  # by how much the log likelihood of the best monotone curve is greater
+    statistic: float  # log likelihood ratio of the best monotone curve to the best curve of the shape
     p_value: float
     method: str = _METHOD
 
 
 def shape_test(curve: EvasionCurve) -> ShapeTest | None:
-    """None of a curve that assumes no shape, or that no answers have taught.
+    """Test the shape of a fitted curve; None if it assumes no shape, or its answers are all equal.
 
-    The monotone curve of the greatest likelihood is that of isotonic regression; of the fit's own shape the likeliest
-    of many draws from its posterior is taken. How often chance alone gives as large a gain is counted in sets of
-    answers to the same questions, each from a draw of that posterior: tables of chi-squared do not hold for a monotone
-    alternative. If labellers or images differ, those of each set are new. The same answers have the same p-value.
+    The best monotone curve is that of isotonic regression; the best curve of the fit's shape is the likeliest of many
+    posterior draws. The p-value is posterior predictive: replicated answers to the same questions, each from a
+    posterior draw, since chi-squared does not apply to a monotone alternative. With random effects, each replicate has
+    new labellers and images. The same answers have the same p-value.
     """
     if not isinstance(curve, LogisticEvasion | BayesianEvasion) or len(set(curve.answers.undetected.tolist())) < 2:
         return None
@@ -53,7 +53,7 @@ def shape_test(curve: EvasionCurve) -> ShapeTest | None:
 
 
 def _pools(ordered: Floats) -> tuple[Floats, Any, Floats]:
-    """The different sizes, or the means of neighbours; where the answers of each begin, and how many they are."""
+    """Distinct sizes, or means of neighbours, with the first index and the number of their answers."""
     starts = np.flatnonzero(np.diff(ordered, prepend=-1.0))
     if starts.size > _MOST_SIZES:
         starts = starts[np.arange(_MOST_SIZES) * starts.size // _MOST_SIZES]
@@ -62,7 +62,7 @@ def _pools(ordered: Floats) -> tuple[Floats, Any, Floats]:
 
 
 def _gains(shapes: Floats, hits: Floats, total: Floats, most: float) -> Floats:
-    """For each row of answers, by how much the best curve that only falls is likelier than the best of the shapes."""
+    """Log likelihood ratio of the best monotone curve to the best of the shapes, for each row of answers."""
     from scipy.special import xlogy
 
     p = np.clip(shapes, 1e-12, 1 - 1e-12)

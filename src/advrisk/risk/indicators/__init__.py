@@ -1,7 +1,7 @@
-"""Indicators: how risky a model is in a deployment, and what drives that (Schwerdtner et al.).
+"""Indicators: the risk of a model in a deployment, and its drivers (Schwerdtner et al.).
 
-`tensor` holds what every answer costs, `scenario` says how likely everything is, `tree` puts the two together: these
-work on arrays. `evaluation` and `estimates` carry the means and their uncertainty, `comparison` ranks models.
+`tensor` stores the loss of every answer, `scenario` the likelihood of every branch, and `tree` combines the two.
+`evaluation` and `estimates` compute means and their uncertainty; `comparison` ranks models.
 """
 
 from advrisk.risk.indicators.matching import MissingArmsError

@@ -1,4 +1,4 @@
-"""Making risk tensors: from arrays, and from two of them."""
+"""Construction of risk tensors: from arrays, and by merging two tensors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def built(
     early_share: float,
     unasked: Mapping[str, Sequence[str]],
 ) -> "DataArray":
-    """The array with all its coordinates; what does not fit is refused by name."""
+    """Build the array with all its coordinates; refuse columns of the wrong length by name."""
     from xarray import DataArray
 
     array = _four_dimensions(values, losses, arms)
@@ -73,7 +73,7 @@ def built(
 
 
 def merged(a: "DataArray", b: "DataArray") -> "DataArray":
-    """Both arrays in one; the order of `a` stays, and what is new comes after it."""
+    """Merge both arrays in the order of `a`, followed by what is new in `b`."""
     from xarray import DataArray
 
     if a.attrs.get("model") and b.attrs.get("model") and a.attrs["model"] != b.attrs["model"]:
@@ -82,11 +82,11 @@ def merged(a: "DataArray", b: "DataArray") -> "DataArray":
         )
     names = {dim: _union(a[dim].values, b[dim].values) for dim in DIMS[:3]}
     names["repeat"] = np.arange(max(a.sizes["repeat"], b.sizes["repeat"]))
-    place = {dim: {name: k for k, name in enumerate(column.tolist())} for dim, column in names.items()}
+    indices = {dim: {name: k for k, name in enumerate(column.tolist())} for dim, column in names.items()}
     values = np.full(tuple(len(names[dim]) for dim in DIMS), np.nan)
     early = values.copy()
     for one in (a, b):
-        where = np.ix_(*([place[dim][name] for name in one[dim].values.tolist()] for dim in DIMS))
+        where = np.ix_(*([indices[dim][name] for name in one[dim].values.tolist()] for dim in DIMS))
         _refuse_conflicts(values[where], one)
         first = one["early"] if "early" in one.coords else one
         early[where] = np.where(np.isnan(values[where]), first.values, early[where])
@@ -103,15 +103,15 @@ def _merged_attrs(a: "DataArray", b: "DataArray") -> dict[str, Any]:
     shares = {one.attrs["early_share"] for one in (a, b) if "early_share" in one.attrs}
     if len(shares) > 1:
         raise RiskError("the two tensors are means over different numbers of draws; read both from the same run")
-    held = [json.loads(one.attrs.get("unasked") or "{}") for one in (a, b)]
-    unasked = {loss: sorted({arm for one in held for arm in one.get(loss, ())}) for loss in {*held[0], *held[1]}}
+    both = [json.loads(one.attrs.get("unasked") or "{}") for one in (a, b)]
+    unasked = {loss: sorted({arm for one in both for arm in one.get(loss, ())}) for loss in {*both[0], *both[1]}}
     if unasked:
         attrs["unasked"] = json.dumps(unasked, sort_keys=True)
     return attrs
 
 
 def _merged_facts(a: "DataArray", b: "DataArray", names: Mapping[str, Any]) -> dict[str, Any]:
-    """Coordinates of losses, samples and arms: both must say the same."""
+    """Coordinates of losses, samples and arms, which must agree."""
     strata = dict.fromkeys(str(name) for one in (a, b) for name in one.coords if str(name).startswith(STRATUM))
     facts: dict[str, Any] = {}
     for dim, columns in (("loss", _OF_LOSS), ("sample", ("label", "weight", *strata)), ("arm", _OF_ARM)):
@@ -120,40 +120,40 @@ def _merged_facts(a: "DataArray", b: "DataArray", names: Mapping[str, Any]) -> d
     facts["repeats"] = ("arm", _most_repeats(a, b, names["arm"]))
     failed = np.zeros((len(names["sample"]), len(names["arm"])), dtype=np.bool_)
     for one in (a, b):
-        place = [_places(one[dim].values, names[dim]) for dim in ("sample", "arm")]
-        failed[np.ix_(*place)] |= one["failed"].values.astype(np.bool_)
+        indices = [_indices(one[dim].values, names[dim]) for dim in ("sample", "arm")]
+        failed[np.ix_(*indices)] |= one["failed"].values.astype(np.bool_)
     return facts | {"failed": (("sample", "arm"), failed)}
 
 
 def _fact(a: "DataArray", b: "DataArray", dim: str, column: str, names: Any) -> Any:
-    found: dict[Any, Any] = {}
+    values: dict[Any, Any] = {}
     for one in (a, b):
         if column not in one.coords:
             continue
         for name, value in zip(one[dim].values.tolist(), one[column].values.tolist(), strict=True):
-            if name in found and found[name] != value:
+            if name in values and values[name] != value:
                 what = column.removeprefix(STRATUM)
-                raise RiskError(f"{dim} {name}: its {what} is {found[name]!r} in one tensor, {value!r} in the other")
-            found[name] = value
+                raise RiskError(f"{dim} {name}: its {what} is {values[name]!r} in one tensor, {value!r} in the other")
+            values[name] = value
     missing = "" if column.startswith(STRATUM) else np.nan
-    return np.array([found.get(name, missing) for name in names.tolist()])
+    return np.array([values.get(name, missing) for name in names.tolist()])
 
 
 def _most_repeats(a: "DataArray", b: "DataArray", names: Any) -> NDArray[np.int64]:
     most = np.zeros(len(names), dtype=np.int64)
     for one in (a, b):
-        place = _places(one["arm"].values, names)
-        most[place] = np.maximum(most[place], one["repeats"].values)
+        arms = _indices(one["arm"].values, names)
+        most[arms] = np.maximum(most[arms], one["repeats"].values)
     return most
 
 
-def _refuse_conflicts(known: Floats, new: "DataArray") -> None:
-    differ = ~np.isnan(known) & ~np.isnan(new.values) & (known != new.values)
+def _refuse_conflicts(old: Floats, new: "DataArray") -> None:
+    differ = ~np.isnan(old) & ~np.isnan(new.values) & (old != new.values)
     if differ.any():
         where = np.argwhere(differ)[0]
-        place = ", ".join(f"{dim} {new[dim].values[k]}" for dim, k in zip(DIMS, where, strict=True))
+        cell = ", ".join(f"{dim} {new[dim].values[k]}" for dim, k in zip(DIMS, where, strict=True))
         raise RiskError(
-            f"{place}: {known[tuple(where)]:g} in one tensor and {new.values[tuple(where)]:g} in the other, and "
+            f"{cell}: {old[tuple(where)]:g} in one tensor and {new.values[tuple(where)]:g} in the other, and "
             f"{int(differ.sum())} such in all; merge tensors of one model and the same answers"
         )
 
@@ -162,9 +162,9 @@ def _union(a: Any, b: Any) -> Any:
     return np.array(list(dict.fromkeys([*a.tolist(), *b.tolist()])))
 
 
-def _places(names: Any, among: Any) -> list[int]:
-    place = {name: k for k, name in enumerate(among.tolist())}
-    return [place[name] for name in names.tolist()]
+def _indices(names: Any, among: Any) -> list[int]:
+    index = {name: k for k, name in enumerate(among.tolist())}
+    return [index[name] for name in names.tolist()]
 
 
 # Checks
@@ -190,10 +190,10 @@ def _four_dimensions(values: ArrayLike, losses: Sequence[str], arms: Sequence[st
 
 
 def _early(early: ArrayLike, array: Floats) -> Floats:
-    found = np.asarray(early, dtype=np.float64)
-    if found.shape != array.shape or (np.isnan(found) != np.isnan(array)).any():
-        raise RiskError(f"early: as many numbers as values are needed, nan in the same places, found {found.shape}")
-    return found
+    means = np.asarray(early, dtype=np.float64)
+    if means.shape != array.shape or (np.isnan(means) != np.isnan(array)).any():
+        raise RiskError(f"early: as many numbers as values are needed, nan in the same places, found {means.shape}")
+    return means
 
 
 def _share(early_share: float) -> float:
@@ -203,20 +203,20 @@ def _share(early_share: float) -> float:
 
 
 def _names(what: str, names: Any, n: int) -> NDArray[np.str_]:
-    found = [str(name) for name in names]
-    if len(found) != n:
-        raise RiskError(f"{what}: {len(found)} names for {n} of the values")
-    twice = [name for name in dict.fromkeys(found) if found.count(name) > 1] if len(set(found)) < n else []
+    texts = [str(name) for name in names]
+    if len(texts) != n:
+        raise RiskError(f"{what}: {len(texts)} names for {n} of the values")
+    twice = [name for name in dict.fromkeys(texts) if texts.count(name) > 1] if len(set(texts)) < n else []
     if twice:
-        raise RiskError(f"{what}: {twice[0]!r} stands there {found.count(twice[0])} times")
-    return np.array(found, dtype=np.str_)
+        raise RiskError(f"{what}: {twice[0]!r} is listed {texts.count(twice[0])} times")
+    return np.array(texts, dtype=np.str_)
 
 
 def _texts(what: str, column: Any, n: int) -> NDArray[np.str_]:
-    found = ["" if value is None else str(value) for value in column]
-    if len(found) != n:
-        raise RiskError(f"{what}: {len(found)} entries where {n} are needed")
-    return np.array(found, dtype=np.str_)
+    texts = ["" if value is None else str(value) for value in column]
+    if len(texts) != n:
+        raise RiskError(f"{what}: {len(texts)} entries where {n} are needed")
+    return np.array(texts, dtype=np.str_)
 
 
 def _check_kinds(kind: Sequence[str], arms: Any) -> None:
@@ -226,45 +226,45 @@ def _check_kinds(kind: Sequence[str], arms: Any) -> None:
 
 
 def _labels(label: ArrayLike | None, n: int) -> NDArray[np.int64]:
-    found = np.full(n, -1) if label is None else np.asarray(label)
-    if found.shape != (n,) or not np.issubdtype(found.dtype, np.integer):
-        raise RiskError(f"label: a whole number for each of {n} samples is needed, found {found.dtype} {found.shape}")
-    return found.astype(np.int64)
+    labels = np.full(n, -1) if label is None else np.asarray(label)
+    if labels.shape != (n,) or not np.issubdtype(labels.dtype, np.integer):
+        raise RiskError(f"label: a whole number for each of {n} samples is needed, found {labels.dtype} {labels.shape}")
+    return labels.astype(np.int64)
 
 
 def _weights(weight: ArrayLike | None, n: int) -> Floats:
     try:
-        found = np.ones(n) if weight is None else np.array(weight, dtype=np.float64)
+        weights = np.ones(n) if weight is None else np.array(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise RiskError(f"weight: numbers are needed ({error})") from None
-    if found.shape != (n,):
-        raise RiskError(f"weight: {n} numbers are needed, found {found.shape}")
-    if not np.isfinite(found).all() or (found < 0).any() or not found.sum() > 0:
+    if weights.shape != (n,):
+        raise RiskError(f"weight: {n} numbers are needed, found {weights.shape}")
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
         raise RiskError("weight: weights are finite, not negative, and not all 0")
-    return found
+    return weights
 
 
 def _repeats(array: Floats, repeats: ArrayLike | None) -> NDArray[np.int64]:
     n_arms, n_repeats = array.shape[2:]
-    told = np.asarray(~np.isnan(array).all(axis=(0, 1)))  # (arms, repeats)
-    last = np.where(told.any(axis=1), n_repeats - told[:, ::-1].argmax(axis=1), 1)
+    has_value = np.asarray(~np.isnan(array).all(axis=(0, 1)))  # (arms, repeats)
+    last = np.where(has_value.any(axis=1), n_repeats - has_value[:, ::-1].argmax(axis=1), 1)
     if repeats is None:
         return last.astype(np.int64)
-    found = np.asarray(repeats)
-    if found.shape != (n_arms,) or not np.issubdtype(found.dtype, np.integer):
+    counts = np.asarray(repeats)
+    if counts.shape != (n_arms,) or not np.issubdtype(counts.dtype, np.integer):
         raise RiskError(
-            f"repeats: a whole number for each of {n_arms} arms is needed, found {found.dtype} {found.shape}"
+            f"repeats: a whole number for each of {n_arms} arms is needed, found {counts.dtype} {counts.shape}"
         )
-    if (found < 1).any() or (found > n_repeats).any() or (found < last)[told.any(axis=1)].any():
-        raise RiskError(f"repeats: from 1 to {n_repeats}, and no value beyond them, found {found.tolist()}")
-    return found.astype(np.int64)
+    if (counts < 1).any() or (counts > n_repeats).any() or (counts < last)[has_value.any(axis=1)].any():
+        raise RiskError(f"repeats: from 1 to {n_repeats}, and no value beyond them, found {counts.tolist()}")
+    return counts.astype(np.int64)
 
 
 def _failed(failed: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    found = np.zeros(shape, dtype=np.bool_) if failed is None else np.asarray(failed, dtype=np.bool_)
-    if found.shape != shape:
-        raise RiskError(f"failed: {shape[0]} samples x {shape[1]} arms are needed, found {found.shape}")
-    return found
+    flags = np.zeros(shape, dtype=np.bool_) if failed is None else np.asarray(failed, dtype=np.bool_)
+    if flags.shape != shape:
+        raise RiskError(f"failed: {shape[0]} samples x {shape[1]} arms are needed, found {flags.shape}")
+    return flags
 
 
 def _ranges(array: Floats, losses: Any, ranges: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
@@ -272,13 +272,13 @@ def _ranges(array: Floats, losses: Any, ranges: Mapping[str, tuple[float, float]
     for name, (least, most) in ranges.items():
         if name not in losses:
             raise RiskError(f"ranges: no loss {name!r} in this tensor; {did_you_mean(name, losses.tolist())}")
-        place = losses.tolist().index(name)
+        index = losses.tolist().index(name)
         if not least < most:
             raise RiskError(f"ranges: {name} cannot lie between {least} and {most}")
-        of_loss = array[place][~np.isnan(array[place])]
+        of_loss = array[index][~np.isnan(array[index])]
         if of_loss.size and not least <= of_loss.min() <= of_loss.max() <= most:
             raise RiskError(
                 f"ranges: {name} lies in [{of_loss.min():g}, {of_loss.max():g}], not in [{least:g}, {most:g}]"
             )
-        low[place], high[place] = least, most
+        low[index], high[index] = least, most
     return low, high

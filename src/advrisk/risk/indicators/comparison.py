@@ -1,4 +1,4 @@
-"""Models under one scenario: the same samples for all, differences with paired intervals, and what they decide."""
+"""Comparison of models under one scenario: common samples, paired differences, and verdicts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from advrisk.core.seeds import generator
 from advrisk.core.tables import Columns, Row
 from advrisk.risk.absolute import shares_of_best
 from advrisk.risk.bounded_mean import widened
-from advrisk.risk.decision import Pair, ahead_of, alike, decided_pairs, index_of
+from advrisk.risk.decision import Pair, ahead_of, decided_pairs, index_of, undecided_with
 from advrisk.risk.indicators.bands import Contributions, SampleBand, bands
 from advrisk.risk.indicators.estimates import ONE, Combination, combination
 from advrisk.risk.indicators.matching import Node, arms_used
@@ -37,7 +37,7 @@ class BranchComparison:
     n: int
     level: float
     estimates: Mapping[str, Estimate]
-    clean_error: Mapping[str, float]  # the part of the value that comes from clean inputs
+    clean_error: Mapping[str, float]  # the part of the value from clean inputs
     _influence: Floats = field(repr=False)  # (models, samples)
     _drawn: Floats = field(repr=False)  # (models, draws of the weights)
     _bands: Mapping[str, tuple[SampleBand, ...]] = field(repr=False)  # the same samples and shares for all models
@@ -48,10 +48,10 @@ class BranchComparison:
     def difference(self, a: str, b: str) -> Estimate:
         """Risk of `a` minus risk of `b`, with the interval of the *paired* difference.
 
-        What the two share cancels: hard samples, and draws of uncertain weights. A t interval, put together from those
-        of samples of like weight. For a loss of known range these have the guards of `half_width`, so that its width
-        is never 0, and are no narrower at either end than Gaffke's, which also holds where one model's risk rests on
-        rare great losses: few samples show them, and the spread of those that do not is small.
+        Common variation cancels: hard samples, and draws of uncertain weights. The interval combines t intervals of
+        bands of samples with similar weight. For a loss of known range these have the guards of `half_width`, so the
+        width is never 0, and are at least as wide as Gaffke's at either end. The latter is also valid if one model's
+        risk depends on rare large losses, which few samples show.
         """
         of_weights = self.standard_errors(a, b)[1]
         value = self.estimates[a].value - self.estimates[b].value
@@ -76,13 +76,13 @@ class BranchComparison:
         return Estimate(value, low, high, self.level, self.n, method)
 
     def standard_errors(self, a: str, b: str) -> tuple[float, float]:
-        """Of the difference: what more samples would make smaller, and what uncertain weights do."""
+        """Standard errors of the difference: the part that more samples reduce, and that of uncertain weights."""
         i, j = index_of(a, self.models), index_of(b, self.models)
         errors = [float(band.share[0]) * self._error(a, b, band) for band in self._bands[a]]
         return float(np.hypot.reduce(errors)), float((self._drawn[i] - self._drawn[j]).std())
 
     def _error(self, a: str, b: str, band: SampleBand) -> float:
-        """Of the mean difference among samples of a band."""
+        """Standard error of the mean difference among samples of a band."""
         each = self._influence[index_of(a, self.models)] - self._influence[index_of(b, self.models)]
         each = each if band.columns is None else each[band.columns]
         span = self._bounds[1] - self._bounds[0]
@@ -92,7 +92,7 @@ class BranchComparison:
         return error / float(band.share[0]) if error > 1e-12 * scale and band.share[0] > 0 else 0.0
 
     def _half_width(self, a: str, b: str, of_a: SampleBand, of_b: SampleBand) -> float:
-        """Of the interval of that difference; no truth is farther than the ends of the range."""
+        """Half width of the interval of that difference, at most the distance to the ends of the range."""
         span, n = self._bounds[1] - self._bounds[0], float(of_a.n[0])
         most = span + abs(float(of_a.value[0] - of_b.value[0]))
         if n <= ONE:
@@ -114,7 +114,7 @@ class BranchComparison:
 
     @cached_property
     def probability_best(self) -> Mapping[str, float]:
-        """How probable it is that a model has the least risk, equal ones sharing."""
+        """Probability that a model has the least risk; ties are split equally."""
         spread = self._influence @ self._influence.T
         rng = generator("best", self._seed, self.path)
         roots, vectors = np.linalg.eigh(spread)
@@ -124,7 +124,7 @@ class BranchComparison:
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
-        """Every two of the models, the one with less risk first."""
+        """All pairs of models, the one with less risk first."""
         return decided_pairs(self)
 
     def verdict(self, model: str) -> str:
@@ -134,7 +134,7 @@ class BranchComparison:
             return "no other model to compare with"
         if lower := ahead_of(model, self.pairs):
             return f"more risk than {', '.join(lower)}"
-        undecided = alike(model, self.pairs)
+        undecided = undecided_with(model, self.pairs)
         return f"undecided against {', '.join(undecided)}" if undecided else LEAST
 
 
@@ -195,20 +195,20 @@ class ScenarioResult:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """Every two models under the whole scenario."""
+        """All pairs of models under the whole scenario."""
         return self.branches[""].pairs
 
     @property
     def least_bad(self) -> str | None:
-        """The model with the least risk, or None where the evidence does not decide."""
+        """The model with the least risk, or None if that is undecided."""
         return self.models[0].model if self.models[0].verdict == LEAST else None
 
     def of(self, model: str) -> ModelRisk:
-        """What is known of a model."""
-        found = {one.model: one for one in self.models}
-        if model not in found:
-            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, found)}")
-        return found[model]
+        """Results of one model."""
+        by_model = {one.model: one for one in self.models}
+        if model not in by_model:
+            raise RiskError(f"no model {model!r} was compared; {did_you_mean(model, by_model)}")
+        return by_model[model]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
@@ -231,8 +231,8 @@ class ScenarioResult:
                     "kind": "branch",
                     "path": indicator.path,
                     "weight": indicator.weight,
-                    **_told("", indicator.value),
-                    **_told("contribution", indicator.contribution),
+                    **_estimate_columns("", indicator.value),
+                    **_estimate_columns("contribution", indicator.contribution),
                     "level": indicator.value.level,
                     "weights_part": indicator.weights_part,
                     "aggregate": indicator.aggregate,
@@ -240,17 +240,17 @@ class ScenarioResult:
                     "n": indicator.n,
                     "verdict": self.branches[indicator.path].verdict(one.model),
                 }
-            groups = {"class": {str(label): found for label, found in one.by_class.items()}, **one.by_stratum}
+            groups = {"class": {str(label): risk for label, risk in one.by_class.items()}, **one.by_stratum}
             for name, of_value in groups.items():
-                for value, found in of_value.items():
+                for value, risk in of_value.items():
                     yield {
                         **dict.fromkeys(COLUMNS),
                         **common,
                         "kind": name,
                         "path": value,
-                        **_told("", found),
-                        "level": found.level if found else None,
-                        "n": found.n if found else 0,
+                        **_estimate_columns("", risk),
+                        "level": risk.level if risk else None,
+                        "n": risk.n if risk else 0,
                     }
 
 
@@ -277,30 +277,30 @@ def compare_models(
     rng: np.random.Generator | None = None,
     details: bool = True,
 ) -> ScenarioResult:
-    """Models under one scenario, on the samples that all of them have a verdict for.
+    """Compare models under one scenario, on the samples with a verdict for all of them.
 
-    Arms must be the same for all: a model that was attacked less would look stronger. Without `details` the risks by
+    All models need the same arms, since a model with fewer attacks would appear stronger. Without `details`, risks by
     class and stratum are left out.
     """
     if not tensors:
         raise RiskError("there is no model to assess")
     seed = int((rng or generator("scenario", scenario.name)).integers(2**63))
     tensors = _aligned(tensors)
-    asked = {
+    risks = {
         model: scenario_risk(tensor, scenario, loss=loss, level=level, rng=np.random.default_rng(seed))
         for model, tensor in tensors.items()
     }
-    _refuse_unlike(asked)
-    used = np.logical_and.reduce([one.used for one in asked.values()])
+    _refuse_different_arms(risks)
+    used = np.logical_and.reduce([one.used for one in risks.values()])
     if not used.any():
-        raise RiskError(f"{scenario.name}: no sample has a verdict from every arm for all of {', '.join(asked)}")
-    asked = {model: with_samples(one, used) for model, one in asked.items()}
-    first = next(iter(asked.values()))
-    trees = {model: one.tree() for model, one in asked.items()}
-    branches = {path: _branch(path, node, asked, trees) for path, node in _paths(first.found.root)}
-    failed = np.logical_or.reduce([_failed(one) for one in asked.values()]) & ~used
+        raise RiskError(f"{scenario.name}: no sample has a verdict from every arm for all of {', '.join(risks)}")
+    risks = {model: with_samples(one, used) for model, one in risks.items()}
+    first = next(iter(risks.values()))
+    trees = {model: one.tree() for model, one in risks.items()}
+    branches = {path: _branch(path, node, risks, trees) for path, node in _paths(first.matched.root)}
+    failed = np.logical_or.reduce([_failed(one) for one in risks.values()]) & ~used
     weighs = first.tensor.weight > 0
-    rows = [_model(model, one, trees[model], branches[""], details=details) for model, one in asked.items()]
+    rows = [_model(model, one, trees[model], branches[""], details=details) for model, one in risks.items()]
     return ScenarioResult(
         scenario=scenario,
         loss=first.loss,
@@ -315,41 +315,41 @@ def compare_models(
     )
 
 
-def _model(model: str, asked: ScenarioRisk, tree: Indicator, compared: BranchComparison, *, details: bool) -> ModelRisk:
+def _model(model: str, risk: ScenarioRisk, tree: Indicator, compared: BranchComparison, *, details: bool) -> ModelRisk:
     return ModelRisk(
         model=model,
         tree=tree,
-        by_class=asked.by_class() if details else {},
-        by_stratum=asked.by_stratum() if details else {},
+        by_class=risk.by_class() if details else {},
+        by_stratum=risk.by_stratum() if details else {},
         verdict=compared.verdict(model),
         probability_best=compared.probability_best[model] if len(compared.models) > 1 else None,
     )
 
 
 def _branch(
-    path: str, node: Node, asked: Mapping[str, ScenarioRisk], trees: Mapping[str, Indicator]
+    path: str, node: Node, risks: Mapping[str, ScenarioRisk], trees: Mapping[str, Indicator]
 ) -> BranchComparison:
-    first = next(iter(asked.values()))
-    combined: Combination = combination(node, len(first.found.leaves))
+    first = next(iter(risks.values()))
+    combined: Combination = combination(node, len(first.matched.leaves))
     indicators = {model: tree.at(path) for model, tree in trees.items()}
     return BranchComparison(
         path=path,
-        models=tuple(asked),
+        models=tuple(risks),
         n=next(iter(indicators.values())).n,
         level=first.level,
         estimates={model: one.value for model, one in indicators.items()},
         clean_error={model: _clean_part(one) for model, one in indicators.items()},
-        _influence=np.stack([combined.weights @ one.evaluated.influence for one in asked.values()]),
-        _drawn=np.stack([np.atleast_1d(combined.drawn_values(one.evaluated)) for one in asked.values()]),
-        _bands={model: bands(one.evaluated, combined.weights[None], combined.weights) for model, one in asked.items()},
-        _parts={model: Contributions.of(one.evaluated, combined.weights) for model, one in asked.items()},
+        _influence=np.stack([combined.weights @ one.evaluated.influence for one in risks.values()]),
+        _drawn=np.stack([np.atleast_1d(combined.drawn_values(one.evaluated)) for one in risks.values()]),
+        _bands={model: bands(one.evaluated, combined.weights[None], combined.weights) for model, one in risks.items()},
+        _parts={model: Contributions.of(one.evaluated, combined.weights) for model, one in risks.items()},
         _bounds=first.tensor.range_of(first.loss),
         _seed=first.seed,
     )
 
 
 def _clean_part(indicator: Indicator) -> float:
-    """What clean inputs add to the value."""
+    """Contribution of clean inputs to the value."""
     if indicator.weight == 0:
         return 0.0
     clean = [one for one in indicator.walk() if not one.children and one.name == "clean"]
@@ -357,18 +357,18 @@ def _clean_part(indicator: Indicator) -> float:
 
 
 def _paths(root: Node) -> list[tuple[str, Node]]:
-    """Each node with its path, as `Indicator` names it."""
-    found: list[tuple[str, Node]] = []
+    """Each node with its path in the tree of indicators."""
+    paths: list[tuple[str, Node]] = []
     waiting = [("", root)]
     while waiting:
         path, node = waiting.pop()
-        found.append((path, node))
+        paths.append((path, node))
         waiting += [(f"{path}.{child.name}" if path else child.name, child) for child in reversed(node.children)]
-    return found
+    return paths
 
 
 def _aligned(tensors: Mapping[str, RiskTensor]) -> dict[str, RiskTensor]:
-    """The same samples in the same order."""
+    """Restrict tensors to their common samples in the same order."""
     first = next(iter(tensors.values()))
     if all(tensor.samples == first.samples for tensor in tensors.values()):
         return dict(tensors)
@@ -379,22 +379,22 @@ def _aligned(tensors: Mapping[str, RiskTensor]) -> dict[str, RiskTensor]:
     return {model: RiskTensor(tensor.data.sel(sample=order)) for model, tensor in tensors.items()}
 
 
-def _refuse_unlike(asked: Mapping[str, ScenarioRisk]) -> None:
-    arms = {model: {one.tensor.arms[arm] for arm in arms_used(one.found)} for model, one in asked.items()}
-    everything = set().union(*arms.values())
+def _refuse_different_arms(risks: Mapping[str, ScenarioRisk]) -> None:
+    arms = {model: {one.tensor.arms[arm] for arm in arms_used(one.matched)} for model, one in risks.items()}
+    all_arms = set().union(*arms.values())
     for model, own in arms.items():
-        if missing := sorted(everything - own):
+        if missing := sorted(all_arms - own):
             raise RiskError(
                 f"{model} has no answers under {', '.join(missing[:5])}, but other models have; name arms in the "
                 "scenario that all models share (`arms:`), or run the missing ones"
             )
 
 
-def _failed(asked: ScenarioRisk) -> Any:
-    return asked.tensor.failed[:, list(arms_used(asked.found))].any(axis=1)
+def _failed(risk: ScenarioRisk) -> Any:
+    return risk.tensor.failed[:, list(arms_used(risk.matched))].any(axis=1)
 
 
-def _told(prefix: str, found: Estimate | None) -> Row:
+def _estimate_columns(prefix: str, estimate: Estimate | None) -> Row:
     """An estimate as columns: `contribution`, `contribution_low`, …, or without a prefix `value`, `low`, …"""
     names = {"value": prefix, **{name: f"{prefix}_{name}" for name in ("low", "high", "method")}}
-    return {column if prefix else name: getattr(found, name) if found else None for name, column in names.items()}
+    return {column if prefix else name: getattr(estimate, name) if estimate else None for name, column in names.items()}

@@ -1,7 +1,7 @@
-"""A scenario evaluated on a tensor: the mean of every leaf, and what each sample contributes to its error.
+"""Evaluation of a scenario on a tensor: the mean of every leaf, and the influence of each sample.
 
-Everything that a scenario says is a linear combination of leaves, so their means and two small matrices hold all that
-estimates and intervals need.
+Every result of a scenario is a linear combination of leaves, so estimates and intervals need only the leaves' means and
+two small matrices.
 """
 
 from collections.abc import Mapping
@@ -13,34 +13,34 @@ import numpy as np
 
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted, did_you_mean
-from advrisk.risk.indicators.matching import Laid
+from advrisk.risk.indicators.matching import MatchedScenario
 from advrisk.risk.indicators.tensor import Flags, Floats, Integers, RiskTensor
 
-ALONE = 1 - 1e-9  # a leverage above it: the mean is the value of this sample alone
-_ROUNDS, _CLOSE = 1000, 1e-10  # of raking
+ALONE = 1 - 1e-9  # with a higher leverage, the mean is the value of this sample alone
+_ROUNDS, _CLOSE = 1000, 1e-10  # limits of raking
 
 
 @dataclass(frozen=True, eq=False)
 class LeafValues:
-    """What happens to each sample under each leaf, (leaves, samples); all samples of the tensor."""
+    """Loss of each sample under each leaf, (leaves, samples), for all samples of the tensor."""
 
     values: Floats
-    members: Flags  # where the leaf can happen
-    complete: Flags  # (samples,): every leaf that can happen to it has a value, and its weight is not 0
+    members: Flags  # where the leaf applies
+    complete: Flags  # (samples,): every leaf that applies has a value, and the weight is not 0
     n_unfinished: int
     n_without_verdict: int
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Over some samples: all that estimates need of them, by leaf or by group."""
+    """Sums over some samples, by leaf or by group."""
 
-    parts: Floats  # (leaves,): what they add to the mean
-    share: Floats  # (groups,): what they weigh together
+    parts: Floats  # (leaves,): their contribution to the mean
+    share: Floats  # (groups,): their total weight
     covariance: Floats  # (leaves, leaves)
-    overlap: Floats  # (groups, groups): of shares; 1/n for a group with itself, if its n samples weigh alike
-    free: Floats  # (groups, groups): the same, less what leverage takes
-    alone: Floats  # (groups, groups): of samples that are the only ones of their kind
+    overlap: Floats  # (groups, groups): products of shares; 1/n for a group with itself, if n samples weigh the same
+    free: Floats  # (groups, groups): the same, reduced by leverage
+    alone: Floats  # (groups, groups): the same for samples that are the only ones of their kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +48,17 @@ class Evaluated:
     """Means of leaves, and the influence of each sample on them."""
 
     mean: Floats  # (leaves,); nan where a leaf has no samples
-    parts: Floats  # (leaves, n): what each sample adds to the mean
+    parts: Floats  # (leaves, n): contribution of each sample to the mean
     influence: Floats  # (leaves, n): their sums of squares and products are variances and covariances
-    share: Floats  # (groups, n): what each sample weighs in the mean of a leaf of that group; sums to 1
-    leverage: Floats  # (groups, n): how far each sample draws the mean that it is held against; 1/n, if all weigh alike
+    share: Floats  # (groups, n): weight of each sample in the mean of a leaf of that group; sums to 1
+    leverage: Floats  # (groups, n): leverage of each sample on the mean; 1/n with equal weights
     group: Integers  # (leaves,): leaves with the same samples are one group
     n: Integers  # (leaves,) samples
-    bounds: tuple[float, float]  # between which the loss lies
+    bounds: tuple[float, float]  # of the loss
 
     @cached_property
-    def held_limits(self) -> dict[tuple[bytes, float, bool], tuple[float, float]]:
-        """Limits that were computed: a branch and its contribution have the same but for a factor."""
+    def limit_cache(self) -> dict[tuple[bytes, float, bool], tuple[float, float]]:
+        """Computed limits, which a branch and its contribution share up to a factor."""
         return {}
 
     @cached_property
@@ -66,7 +66,7 @@ class Evaluated:
         return {}
 
     def sums(self, columns: Flags | None) -> Sums:
-        """Over these samples, or all: computed once."""
+        """Cached sums over these samples, or all."""
         key = b"" if columns is None else columns.tobytes()
         if key not in self._sums:
             some: Any = slice(None) if columns is None else columns
@@ -84,63 +84,69 @@ class Evaluated:
 
     @cached_property
     def residual(self) -> Floats:
-        """The influences before they are divided by what leverage leaves, (leaves, n): their sum is 0."""
+        """Influences before the leverage correction, (leaves, n), with sum 0."""
         return np.asarray(self.influence * np.sqrt(np.maximum(1 - self.leverage, 0.0))[self.group])
 
     @cached_property
     def of_group(self) -> Floats:
-        """(leaves, groups): 1 where the leaf is of the group."""
+        """Indicator of the group of each leaf, (leaves, groups)."""
         return np.asarray(self.group[:, None] == np.arange(len(self.share)), dtype=np.float64)
 
     def n_under(self, coefficients: Floats) -> int:
-        """Samples that matter where leaves have these weights."""
+        """Number of samples with weight under these leaf weights."""
         groups = np.unique(self.group[coefficients > 0])
         return int((self.share[groups] > 0).any(axis=0).sum())
 
 
-def leaf_values(tensor: RiskTensor, found: Laid, loss: str) -> LeafValues:
-    """Arms put together sample by sample."""
-    _refuse_unasked(tensor, found, loss)
+def leaf_values(tensor: RiskTensor, matched: MatchedScenario, loss: str) -> LeafValues:
+    """Aggregate the arms of each leaf, sample by sample."""
+    _refuse_unasked(tensor, matched, loss)
     of_arm = tensor.by_arm(loss)
-    values = np.empty((len(found.leaves), len(tensor.samples)))
-    for place, leaf in enumerate(found.leaves):
+    values = np.empty((len(matched.leaves), len(tensor.samples)))
+    for row, leaf in enumerate(matched.leaves):
         arms = list(leaf.arms)
         if leaf.aggregate == "max":
-            values[place] = tensor.worst(loss, arms)
+            values[row] = tensor.worst(loss, arms)
         else:
-            values[place] = of_arm.mean[arms].sum(axis=0) / len(arms)
-    members = np.stack(found.members)
+            values[row] = of_arm.mean[arms].sum(axis=0) / len(arms)
+    members = np.stack(matched.members)
     missing = np.isnan(values) & members
     weighs = tensor.weight > 0
     left_out = missing.any(axis=0) & weighs
-    arms = sorted({arm for leaf in found.leaves for arm in leaf.arms})
+    arms = sorted({arm for leaf in matched.leaves for arm in leaf.arms})
     failed = left_out & tensor.failed[:, arms].any(axis=1)
     return LeafValues(values, members, weighs & ~left_out, int((left_out & ~failed).sum()), int(failed.sum()))
 
 
-def _refuse_unasked(tensor: RiskTensor, found: Laid, loss: str) -> None:
-    """Attacks that left samples alone which this loss asks about: counting them as unharmed would be wrong."""
-    used = {tensor.arms[arm] for leaf in found.leaves for arm in leaf.arms}
+def _refuse_unasked(tensor: RiskTensor, matched: MatchedScenario, loss: str) -> None:
+    """Refuse attacks that skipped samples which this loss needs, rather than count these as unharmed."""
+    used = {tensor.arms[arm] for leaf in matched.leaves for arm in leaf.arms}
     if missing := sorted(used & set(tensor.unasked.get(loss, ()))):
         raise RiskError(
-            f"the loss {loss} asks whether the answer stays as it was, but {missing[0]} did not attack samples that "
+            f"the loss {loss} compares answers with the clean ones, but {missing[0]} did not attack samples that "
             "were wrong already, as the run has `success: label` or a target; run the study with `success: prediction`"
         )
 
 
 def evaluate(
-    tensor: RiskTensor, found: Laid, loss: str, of_leaf: LeafValues, *, used: Flags, domain: Flags | None = None
+    tensor: RiskTensor,
+    matched: MatchedScenario,
+    loss: str,
+    of_leaf: LeafValues,
+    *,
+    used: Flags,
+    domain: Flags | None = None,
 ) -> Evaluated:
-    """Means over the samples used, with sample weights and the shares of strata that the scenario states.
+    """Compute means over the used samples, with sample weights and the scenario's shares of strata.
 
     With weights w_i and the samples S of a leaf, V = sum_S w_i v_i / sum_S w_i, and the influence of sample i is
-    w_i (v_i - V) / sum_S w_i. Where the scenario states shares of strata, weights are raked to them, and what the
-    strata explain of the influences is taken out: it no longer varies. As V leans towards v_i by its leverage h_i, the
-    influence is divided by sqrt(1 - h_i) (MacKinnon and White, 1985): of n samples alike, that is n/(n-1) for the
-    variance, in every group by itself. `domain` restricts the means to some samples.
+    w_i (v_i - V) / sum_S w_i. If the scenario states shares of strata, weights are raked to them, and the part of the
+    influences that the strata explain is removed, since it no longer varies. The leverage h_i draws V towards v_i, so
+    the influence is divided by sqrt(1 - h_i) (MacKinnon and White, 1985). With n equal samples, that is n/(n-1) for the
+    variance, in every group separately. `domain` restricts the means to some samples.
     """
-    strata = found.scenario.strata
-    weight = raked(tensor, strata, used, found.scenario.name)
+    strata = matched.scenario.strata
+    weight = raked(tensor, strata, used, matched.scenario.name)
     columns = used & (weight > 0)
     inside = columns if domain is None else columns & domain
     if not strata:
@@ -148,9 +154,9 @@ def evaluate(
     of_column = inside[columns]
     weight = weight[columns]
     members = of_leaf.members[:, columns] & of_column
-    wheres = list(dict.fromkeys(leaf.where for leaf in found.leaves))
-    group = np.array([wheres.index(leaf.where) for leaf in found.leaves])
-    groups = np.stack([members[int(np.argmax(group == place))] for place in range(len(wheres))])
+    wheres = list(dict.fromkeys(leaf.where for leaf in matched.leaves))
+    group = np.array([wheres.index(leaf.where) for leaf in matched.leaves])
+    groups = np.stack([members[int(np.argmax(group == number))] for number in range(len(wheres))])
     share = groups * weight
     total = share.sum(axis=1, keepdims=True)
     share = np.divide(share, total, out=np.zeros_like(share), where=total > 0)
@@ -171,9 +177,9 @@ def evaluate(
 
 
 def raked(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], used: Flags, name: str) -> Floats:
-    """Sample weights, 0 for samples that are not used, scaled until the strata have the shares stated.
+    """Sample weights raked to the stated shares of strata; 0 for unused samples.
 
-    Of one stratum that is exact at once; of several, each is put right in turn until all are.
+    One stratum needs a single step; several are adjusted in turn until all match.
     """
     weight: Floats = np.where(used, tensor.weight, 0.0)
     weight = np.asarray(weight / weight.sum())
@@ -202,26 +208,26 @@ def _margins(
             f"{name}.strata: the samples have no stratum {stratum!r}; {did_you_mean(stratum, tensor.all_strata)}"
         )
     column = tensor.all_strata[stratum]
-    found = []
+    margins = []
     for value, share in shares.items():
         mask = (column == value) & used
         if share > 0 and not (mask & (tensor.weight > 0)).any():
-            known = sorted(set(column[used].tolist()) - {""})
+            values = sorted(set(column[used].tolist()) - {""})
             raise RiskError(
                 f"{name}.strata.{stratum}.{value}: has the share {share:g}, but none of "
-                f"{counted(int(used.sum()), 'sample')}; {did_you_mean(value, known)}"
+                f"{counted(int(used.sum()), 'sample')}; {did_you_mean(value, values)}"
             )
-        found.append((mask, share))
-    return found
+        margins.append((mask, share))
+    return margins
 
 
 def _outside(tensor: RiskTensor, stratum: str, shares: Mapping[str, float]) -> Flags:
-    """Samples whose value has no share."""
+    """Samples whose value of a stratum has no share."""
     return ~np.isin(tensor.all_strata[stratum], list(shares))
 
 
 def _dummies(tensor: RiskTensor, strata: Mapping[str, Mapping[str, float]], columns: Flags) -> Floats:
-    """One column for each value of each stratum, (n, values)."""
+    """Indicator columns for each value of each stratum, (n, values)."""
     rows = [tensor.all_strata[stratum][columns] == value for stratum, shares in strata.items() for value in shares]
     return np.column_stack(rows).astype(np.float64)
 
@@ -234,6 +240,6 @@ def _explained(influence: Floats, weight: Floats, dummies: Floats) -> Floats:
 
 
 def _leverage(weight: Floats, dummies: Floats) -> Floats:
-    """Of each sample on what the strata say of it: the diagonal of that regression's projection."""
+    """Leverage of each sample in the regression on strata: the diagonal of its projection."""
     inverse = np.linalg.pinv(dummies.T @ (weight[:, None] * dummies), rcond=1e-12)
     return np.asarray(np.clip(weight * ((dummies @ inverse) * dummies).sum(axis=1), 0.0, 1.0))

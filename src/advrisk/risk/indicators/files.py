@@ -1,4 +1,4 @@
-"""Risk tensors as files: NetCDF for programs that know labelled arrays, Parquet in long form for all others."""
+"""Risk tensors as files: NetCDF for labelled arrays, Parquet in long form for tables."""
 
 import json
 import re
@@ -21,12 +21,12 @@ _NETCDF_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 
 
 def write_netcdf(data: "DataArray", path: Path) -> Path:
-    """Labels are written as they are, so that `xarray.open_dataarray(path).sel(loss="misclassified")` works.
+    """Write NetCDF with its labels, so that `xarray.open_dataarray(path).sel(loss="misclassified")` works.
 
-    NetCDF 3 does not know every name: a stratum that cannot be called so there is numbered, and an attribute names it.
+    NetCDF 3 restricts names: a stratum with another name is numbered, and an attribute maps the number to the name.
     """
     strata = [str(name) for name in data.coords if str(name).startswith(STRATUM)]
-    names = {name: f"stratum_{place}" for place, name in enumerate(strata) if not _NETCDF_NAME.fullmatch(name)}
+    names = {name: f"stratum_{number}" for number, name in enumerate(strata) if not _NETCDF_NAME.fullmatch(name)}
     called = {new: old.removeprefix(STRATUM) for old, new in names.items()}
     plain = data.rename(names).assign_attrs(strata=json.dumps(called))
     plain = plain.assign_coords(failed=(("sample", "arm"), plain["failed"].values.astype(np.int8)))
@@ -36,20 +36,20 @@ def write_netcdf(data: "DataArray", path: Path) -> Path:
 
 
 def write_parquet(tensor: RiskTensor, path: Path) -> Path:
-    """One row for each loss, sample, arm and repeat that the arm has; null where there was no verdict."""
+    """Write Parquet with one row for each loss, sample, arm and repeat of the arm; null without a verdict."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     data = tensor.data
-    loss, sample, arm, repeat = (place.ravel().astype(np.int32) for place in np.indices(data.shape))
-    there = repeat < tensor.repeats[arm]
-    loss, sample, arm, repeat = loss[there], sample[there], arm[there], repeat[there]
-    values = data.values.ravel()[there]
-    place = {"loss": loss, "sample": sample, "arm": arm}
+    loss, sample, arm, repeat = (axis.ravel().astype(np.int32) for axis in np.indices(data.shape))
+    exists = repeat < tensor.repeats[arm]
+    loss, sample, arm, repeat = loss[exists], sample[exists], arm[exists], repeat[exists]
+    values = data.values.ravel()[exists]
+    indices = {"loss": loss, "sample": sample, "arm": arm}
 
     def column(name: str, dim: str) -> Any:
         content = pa.array(data[name].values.tolist())
-        return pa.DictionaryArray.from_arrays(pa.array(place[dim]), content)
+        return pa.DictionaryArray.from_arrays(pa.array(indices[dim]), content)
 
     columns = {dim: column(dim, dim) for dim in DIMS[:3]}
     columns |= {"repeat": pa.array(repeat), "value": pa.array(values, from_pandas=True)}
@@ -59,9 +59,9 @@ def write_parquet(tensor: RiskTensor, path: Path) -> Path:
     columns |= {name: column(name, "arm") for name in ("kind", "family", "cause")}
     columns |= {"repeats": pa.array(tensor.repeats[arm]), "failed": pa.array(tensor.failed[sample, arm])}
     if tensor.is_random:
-        columns["early"] = pa.array(data["early"].values.ravel()[there], from_pandas=True)
-    known = {"model": tensor.model, **{name: data.attrs[name] for name in _ATTRS if name in data.attrs}}
-    table = pa.table(columns).replace_schema_metadata({_META: json.dumps(known).encode()})
+        columns["early"] = pa.array(data["early"].values.ravel()[exists], from_pandas=True)
+    metadata = {"model": tensor.model, **{name: data.attrs[name] for name in _ATTRS if name in data.attrs}}
+    table = pa.table(columns).replace_schema_metadata({_META: json.dumps(metadata).encode()})
     try:
         with whole_file(path) as unfinished:
             pq.write_table(table, unfinished)

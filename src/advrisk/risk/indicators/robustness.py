@@ -1,4 +1,4 @@
-"""The robustness numbers that risks are compared with: mean minimal distance and adversarial risk."""
+"""Robustness measures to compare risks with: mean adversarial distance and adversarial risk."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,13 @@ from advrisk.risk.queries import QueryPoints
 
 @dataclass(frozen=True)
 class Robustness:
-    """One model and one norm; None where no attack succeeded, or no arm has an eps."""
+    """Robustness of one model in one norm; None where no attack succeeded, or no arm has an eps."""
 
     model: str
     norm: str
-    mean_distance: PerturbationSize | None  # over samples that were correct, and were broken
-    rho_1: Estimate | None  # the paper's: samples that were wrong already are at 0; those that resisted are left out
-    eps: float | None  # the largest that an arm was allowed
+    mean_distance: PerturbationSize | None  # over samples that were correct clean and broken
+    rho_1: Estimate | None  # the paper's: 0 for samples that were wrong already, without those that resisted
+    eps: float | None  # the largest of all arms
     adversarial_risk: Estimate | None  # rho_2: share wrong under the strongest attack within eps
 
 
@@ -48,6 +48,6 @@ def model_robustness(
 
 
 def _rho_1(distances: NDArray[np.float64], level: float) -> Estimate:
-    """The mean of min ||r|| with f(x + r) wrong: 0 where f(x) is; of samples that no attack broke it is not known."""
-    known = distances[distances < np.inf]
-    return Estimate(*mean_interval(known, level), level, known.size, "mean, t")
+    """Mean of min ||r|| with f(x + r) wrong, over samples that are wrong clean (0) or broken."""
+    finite = distances[distances < np.inf]
+    return Estimate(*mean_interval(finite, level), level, finite.size, "mean, t")

@@ -1,6 +1,6 @@
 """Scenarios: a deployment as a tree of likelihoods over arms and strata, read from plain mappings and checked.
 
-What is not named on a level is clean. A mistake is refused with its path in the tree. Nothing here knows a tensor.
+The remainder of each level is clean. Errors name their path in the tree. Nothing here knows a tensor.
 """
 
 import math
@@ -20,23 +20,23 @@ Floats = NDArray[np.float64]
 Aggregate = Literal["mean", "max"]
 
 CLEAN = "clean"
-SUM_SLACK = 1e-9  # by which weights may exceed 1: sums of floats
+SUM_SLACK = 1e-9  # rounding tolerance of sums of weights
 MOST_DEEP = 20
 MOST_REDRAWN = 0.05  # share of draws of uncertain weights whose sum may exceed 1
-_TRIES = 4000  # draws that show whether uncertain weights fit beside each other
+_TRIES = 4000  # draws that check whether uncertain weights are compatible
 _OF_SCENARIO = ("strata", "dirichlet")
 _OF_BRANCH = ("weight", "of", "arms", "where", "aggregate", "dirichlet")
 
 
 class NoBranchError(StudyError):
-    """A weight is to be changed where a scenario has no branch."""
+    """A change of weight names a branch that the scenario does not have."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """The share of its parent that a branch has: a number, or uncertain as Beta(a, b) says.
+    """Share of a branch in its parent: a number, or uncertain with a Beta(a, b) distribution.
 
-    Under a parent with `dirichlet` it is a concentration: as good as that many observations of the branch.
+    Under a parent with `dirichlet` it is a concentration, equivalent to that many observations of the branch.
     """
 
     mean: float
@@ -45,14 +45,14 @@ class Weight:
 
 @dataclass(frozen=True)
 class Branch:
-    """Something that happens to inputs: arms (a leaf), or other branches (`of`)."""
+    """A perturbation of inputs in a deployment: arms (a leaf), or other branches (`of`)."""
 
     name: str
     path: str
     weight: Weight
     of: "tuple[Branch, ...]" = ()
-    listed: bool = False  # `of` is a list of names: equal shares, and attacks among themselves choose
-    arms: tuple[str, ...] | None = None  # names or patterns; None: those called like the branch
+    listed: bool = False  # whether `of` is a list of names: equal shares for nature, the worst of attacks
+    arms: tuple[str, ...] | None = None  # names or patterns; None: those that match the branch's name
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Aggregate | None = None
     dirichlet: bool = False
@@ -60,20 +60,20 @@ class Branch:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A deployment: branches with their shares, and the shares of strata where these are unlike the samples'."""
+    """A deployment: branches with their shares, and shares of strata that differ from the samples'."""
 
     name: str
     branches: tuple[Branch, ...]
     strata: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     dirichlet: bool = False
-    source: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)  # as it was written
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)  # the mapping in the study
 
     @classmethod
     def from_mapping(cls, name: str, mapping: Mapping[str, Any]) -> "Scenario":
-        """A scenario as a study writes it.
+        """Read a scenario from a study.
 
-        Each branch is a number (its weight) or `{weight, of, arms, where, aggregate, dirichlet}`; beside the branches
-        stand `strata` and `dirichlet`. StudyError says where something is wrong.
+        Each branch is a number (its weight) or `{weight, of, arms, where, aggregate, dirichlet}`. The other keys are
+        `strata` and `dirichlet`. A StudyError names the path of a mistake.
         """
         if not isinstance(mapping, Mapping):
             raise StudyError(f"{name}: a scenario is a mapping of branches to weights, found {mapping!r}")
@@ -83,16 +83,16 @@ class Scenario:
         if not written:
             raise StudyError(f"{name}: names no branch; name at least one, such as `rain: 0.3`, or `clean: 1`")
         branches = _branches(written, name, dirichlet=dirichlet, inherited=None, depth=1)
-        found = cls(name, branches, _strata(own.get("strata", {}), f"{name}.strata"), dirichlet, dict(mapping))
-        _refuse_double_paths(found)
-        return found
+        scenario = cls(name, branches, _strata(own.get("strata", {}), f"{name}.strata"), dirichlet, dict(mapping))
+        _refuse_double_paths(scenario)
+        return scenario
 
     def renamed(self, name: str) -> "Scenario":
-        """The same scenario by another name."""
+        """The same scenario under another name."""
         return replace(self, name=name)
 
     def walk(self) -> Iterator[Branch]:
-        """All branches, each before those it is made of."""
+        """All branches, parents before children."""
         waiting = list(reversed(self.branches))
         while waiting:
             branch = waiting.pop()
@@ -101,12 +101,12 @@ class Scenario:
 
     @property
     def uncertain(self) -> bool:
-        """Whether some weight is not just a number."""
+        """Whether some weight has a distribution."""
         return self.dirichlet or any(branch.dirichlet or branch.weight.beta for branch in self.walk())
 
 
 def what_if(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """The scenario with other weights, by path: `{"wet": 0.5, "wet.rain": 0.9}`; checked anew once all are changed."""
+    """Change weights of a scenario by path, as in `{"wet": 0.5, "wet.rain": 0.9}`, and check the result."""
     changed = _copied(scenario.source)
     for path, weight in changes.items():
         _change(changed, path, weight, scenario.name)
@@ -116,15 +116,15 @@ def what_if(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
 def drawn_shares(
     branches: Sequence[Branch], n: int, rng: np.random.Generator, *, dirichlet: bool
 ) -> tuple[Floats, int]:
-    """Shares of the branches of one level, (n, branches), and how many draws were made again as they exceeded 1."""
+    """Draw shares of the branches of one level, (n, branches), and count the redraws of sums above 1."""
     if dirichlet:
         return rng.dirichlet([branch.weight.mean for branch in branches], size=n), 0
     shares = np.empty((n, len(branches)))
     waiting, redrawn = np.arange(n), 0
     while waiting.size:
-        for place, branch in enumerate(branches):
+        for number, branch in enumerate(branches):
             beta = branch.weight.beta
-            shares[waiting, place] = rng.beta(*beta, size=waiting.size) if beta else branch.weight.mean
+            shares[waiting, number] = rng.beta(*beta, size=waiting.size) if beta else branch.weight.mean
         waiting = waiting[shares[waiting].sum(axis=1) > 1 + SUM_SLACK]
         redrawn += waiting.size
     return shares, redrawn
@@ -138,46 +138,46 @@ def _branches(
 ) -> tuple[Branch, ...]:
     if depth > MOST_DEEP:
         raise StudyError(f"{path}: branches are nested more than {MOST_DEEP} deep")
-    found = tuple(
+    branches = tuple(
         _branch(_name(name, path), entry, f"{path}.{name}", concentration=dirichlet, inherited=inherited, depth=depth)
         for name, entry in written.items()
     )
-    _check_level(found, path, dirichlet=dirichlet)
-    return found
+    _check_level(branches, path, dirichlet=dirichlet)
+    return branches
 
 
 def _branch(
     name: str, entry: Any, path: str, *, concentration: bool, inherited: Aggregate | None, depth: int
 ) -> Branch:
-    given = entry if isinstance(entry, Mapping) and "beta" not in entry else {"weight": entry}
-    for key in given:
+    fields = entry if isinstance(entry, Mapping) and "beta" not in entry else {"weight": entry}
+    for key in fields:
         if key not in _OF_BRANCH:
             raise StudyError(f"{path}: a branch has no key {key!r}; {did_you_mean(key, _OF_BRANCH)}")
-    if "weight" not in given:
+    if "weight" not in fields:
         raise StudyError(f"{path}: needs a weight, its share of what is above it")
-    if name == CLEAN and len(given) > 1:
+    if name == CLEAN and len(fields) > 1:
         raise StudyError(
             f"{path}: clean has a weight and nothing else; call the branch otherwise and give it `arms: [clean]`"
         )
-    weight = _weight(given["weight"], path, concentration=concentration)
-    dirichlet = _flag(given.get("dirichlet", False), f"{path}.dirichlet")
-    aggregate = _aggregate(given.get("aggregate"), path) or inherited
-    where = _where(given.get("where", {}), f"{path}.where")
+    weight = _weight(fields["weight"], path, concentration=concentration)
+    dirichlet = _flag(fields.get("dirichlet", False), f"{path}.dirichlet")
+    aggregate = _aggregate(fields.get("aggregate"), path) or inherited
+    where = _where(fields.get("where", {}), f"{path}.where")
     common: dict[str, Any] = {"name": name, "path": path, "weight": weight, "where": where, "aggregate": aggregate}
-    if "of" not in given:
+    if "of" not in fields:
         if dirichlet:
             raise StudyError(f"{path}.dirichlet: shares are drawn among the branches under `of`, and there are none")
-        return Branch(**common, arms=_arms(given.get("arms"), f"{path}.arms"))
-    if "arms" in given:
+        return Branch(**common, arms=_arms(fields.get("arms"), f"{path}.arms"))
+    if "arms" in fields:
         raise StudyError(f"{path}: has both `of` and `arms`; a branch is made of other branches, or of arms")
-    children = _children(given, path, aggregate, dirichlet=dirichlet, depth=depth)
-    return Branch(**common, of=children, listed=isinstance(given["of"], list | tuple), dirichlet=dirichlet)
+    children = _children(fields, path, aggregate, dirichlet=dirichlet, depth=depth)
+    return Branch(**common, of=children, listed=isinstance(fields["of"], list | tuple), dirichlet=dirichlet)
 
 
 def _children(
-    given: Mapping[str, Any], path: str, aggregate: Aggregate | None, *, dirichlet: bool, depth: int
+    fields: Mapping[str, Any], path: str, aggregate: Aggregate | None, *, dirichlet: bool, depth: int
 ) -> tuple[Branch, ...]:
-    of = given["of"]
+    of = fields["of"]
     if not of or not isinstance(of, Mapping | list | tuple):
         raise StudyError(f"{path}.of: names of branches are needed, with weights or as a list, found {of!r}")
     if isinstance(of, Mapping):
@@ -192,7 +192,7 @@ def _children(
     names = [_name(name, f"{path}.of") for name in of]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise StudyError(f"{path}.of: {twice[0]!r} stands there {len(twice)} times")
+        raise StudyError(f"{path}.of: {twice[0]!r} is listed {len(twice)} times")
     share = Weight(1 / len(names))
     inherited: Aggregate | None = None if aggregate == "max" else aggregate
     return tuple(Branch(name, f"{path}.of.{name}", share, aggregate=inherited) for name in names)
@@ -210,7 +210,7 @@ def _check_level(branches: Sequence[Branch], path: str, *, dirichlet: bool) -> N
 
 
 def _check_draws(branches: Sequence[Branch], path: str, fixed: float) -> None:
-    """Uncertain weights rarely sum to more than 1: else they were not meant to stand beside each other."""
+    """Refuse uncertain weights whose sum often exceeds 1."""
     mean = math.fsum(branch.weight.mean for branch in branches)
     rng = generator("scenario weights", path)
     total = fixed + sum(rng.beta(*branch.weight.beta, size=_TRIES) for branch in branches if branch.weight.beta)
@@ -238,10 +238,10 @@ def _weight(value: Any, path: str, *, concentration: bool) -> Weight:
 
 
 def _beta(value: Mapping[Any, Any], path: str) -> Weight:
-    given = value.get("beta")
-    if set(value) != {"beta"} or not isinstance(given, list | tuple) or len(given) != 2:
+    pair = value.get("beta")
+    if set(value) != {"beta"} or not isinstance(pair, list | tuple) or len(pair) != 2:
         raise StudyError(f"{path}: a weight is a number or `beta: [a, b]`, found {dict(value)!r}")
-    a, b = (_number(one, f"{path}.beta") for one in given)
+    a, b = (_number(one, f"{path}.beta") for one in pair)
     if a <= 0 or b <= 0:
         raise StudyError(f"{path}.beta: both numbers must be more than 0, found [{a:g}, {b:g}]")
     return Weight(a / (a + b), (a, b))
@@ -282,19 +282,19 @@ def _arms(value: Any, path: str) -> tuple[str, ...] | None:
 def _where(value: Any, path: str) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, Mapping):
         raise StudyError(f"{path}: a mapping of strata to values is needed, such as `light: night`, found {value!r}")
-    found = {}
-    for name, wanted in value.items():
-        values = wanted if isinstance(wanted, list | tuple) else (wanted,)
+    where = {}
+    for name, entry in value.items():
+        values = entry if isinstance(entry, list | tuple) else (entry,)
         if not values or any(isinstance(one, Mapping) or one is None for one in values):
-            raise StudyError(f"{path}.{name}: a value or a list of values is needed, found {wanted!r}")
-        found[str(name)] = tuple(map(str, values))
-    return found
+            raise StudyError(f"{path}.{name}: a value or a list of values is needed, found {entry!r}")
+        where[str(name)] = tuple(map(str, values))
+    return where
 
 
 def _strata(value: Any, path: str) -> dict[str, dict[str, float]]:
     if not isinstance(value, Mapping):
         raise StudyError(f"{path}: a mapping of strata to shares is needed, found {value!r}")
-    found: dict[str, dict[str, float]] = {}
+    strata: dict[str, dict[str, float]] = {}
     for name, shares in value.items():
         if not isinstance(shares, Mapping) or not shares:
             raise StudyError(f"{path}.{name}: shares are needed, such as `{{day: 0.7, night: 0.3}}`, found {shares!r}")
@@ -305,16 +305,16 @@ def _strata(value: Any, path: str) -> dict[str, dict[str, float]]:
         total = math.fsum(numbers.values())
         if abs(total - 1) > SUM_SLACK:
             raise StudyError(f"{path}.{name}: the shares sum to {total:.10g}; they must sum to 1")
-        found[str(name)] = numbers
-    return found
+        strata[str(name)] = numbers
+    return strata
 
 
 def _refuse_double_paths(scenario: Scenario) -> None:
-    """Paths name branches in results; with dots in names two may be alike."""
+    """Refuse equal paths, which names with dots can cause, as results identify branches by path."""
     paths = [branch.path.replace(".of.", ".") for branch in scenario.walk()]
     for path in paths:
         if paths.count(path) > 1:
-            raise StudyError(f"{path}: two branches have this path, as a name holds a dot; call one otherwise")
+            raise StudyError(f"{path}: two branches have this path, as a name contains a dot; rename one of them")
 
 
 def _name(name: Any, path: str) -> str:
@@ -327,17 +327,17 @@ def _name(name: Any, path: str) -> str:
 
 
 def _change(written: dict[str, Any], path: str, weight: Any, name: str) -> None:
-    """Set the weight of the branch at a path; names may hold dots, so the longest that leads on is taken."""
-    found = _holder(written, path, top=True)
-    if found is None:
-        known = [
+    """Set the weight of the branch at a path; names may contain dots, so the longest match is tried first."""
+    holder = _holder(written, path, top=True)
+    if holder is None:
+        paths = [
             branch.path.removeprefix(f"{name}.").replace(".of.", ".")
             for branch in Scenario.from_mapping(name, written).walk()
         ]
-        if path in known:  # of a list, whose branches share equally
+        if path in paths:  # of a list, whose branches share equally
             raise StudyError(f"{name}.{path}: has no weight of its own to change, as `of` is a list; give `of` weights")
-        raise NoBranchError(f"{name} has no branch {path!r} whose weight could be changed; {did_you_mean(path, known)}")
-    level, key = found
+        raise NoBranchError(f"{name} has no branch {path!r} whose weight could be changed; {did_you_mean(path, paths)}")
+    level, key = holder
     entry = level[key]
     if isinstance(entry, dict) and "beta" not in entry:
         entry["weight"] = weight
@@ -346,7 +346,7 @@ def _change(written: dict[str, Any], path: str, weight: Any, name: str) -> None:
 
 
 def _holder(level: Any, path: str, *, top: bool = False) -> tuple[dict[str, Any], str] | None:
-    """The mapping that holds the branch at a path, and its key there."""
+    """The mapping that contains the branch at a path, and its key."""
     if not isinstance(level, dict):
         return None
     for key in sorted(level, key=lambda one: -len(str(one))):
@@ -355,10 +355,10 @@ def _holder(level: Any, path: str, *, top: bool = False) -> tuple[dict[str, Any]
         if path == key:
             return level, key
         if path.startswith(f"{key}.") and isinstance(level[key], dict):
-            rest = path.removeprefix(f"{key}.")
-            for inside in (rest, rest.removeprefix("of.")):
-                if found := _holder(level[key].get("of"), inside):
-                    return found
+            remainder = path.removeprefix(f"{key}.")
+            for inside in (remainder, remainder.removeprefix("of.")):
+                if holder := _holder(level[key].get("of"), inside):
+                    return holder
     return None
 
 

@@ -1,6 +1,6 @@
-"""The risk tensor: what every answer of one model costs, by loss, sample, arm and repeat.
+"""The risk tensor: the loss of every answer of one model, by loss, sample, arm and repeat.
 
-It is filled once; scenarios are evaluated on it without asking the model again. Nothing here knows a ledger.
+Scenarios are evaluated on it without querying the model again. Nothing here knows a ledger.
 """
 
 import json
@@ -29,7 +29,7 @@ How = Literal["mean", "max"]
 DIMS = ("loss", "sample", "arm", "repeat")
 KINDS = ("clean", "corruption", "attack")
 CLEAN = "clean"
-STRATUM = "stratum."  # before the name of a stratum, so that it may be called anything
+STRATUM = "stratum."  # prefix of strata, whose names are arbitrary
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +44,13 @@ class ArmValues:
 class RiskTensor:
     """R[loss, sample, arm, repeat] of one model, as an `xarray.DataArray`.
 
-    A value is nan where the arm has no such repeat, and where it gave no verdict; the coordinate `repeats` of the arm
-    tells the two apart, and `failed` (sample x arm) says where that was an error or a timeout. Further coordinates: of
-    a sample `label`, `weight` and its strata (`stratum.light`, …), of an arm `kind`, `family` and `cause` ("" where
-    there is none), of a loss `low` and `high`, between which it lies.
+    A value is nan where the arm has no such repeat, and where it gave no verdict. The coordinate `repeats` of the arm
+    distinguishes the two, and `failed` (sample x arm) marks errors and timeouts. Further coordinates: `label`, `weight`
+    and strata (`stratum.light`, …) of a sample; `kind`, `family` and `cause` of an arm ("" for none); the bounds `low`
+    and `high` of a loss.
 
-    Of a model that answers at random a value is the mean over its draws; `early` (of all four dimensions) is the mean
-    over the first part of them, and the attribute `early_share` says how large that part is.
+    For a random model, a value is the mean over its draws; `early` (four dimensions) is the mean over the first part of
+    them, and the attribute `early_share` is the size of that part.
     """
 
     data: "DataArray"
@@ -84,12 +84,12 @@ class RiskTensor:
         early_share: float = 0.0,
         unasked: Mapping[str, Sequence[str]] | None = None,
     ) -> "RiskTensor":
-        """A tensor of values (losses, samples, arms, repeats); the first and the last dimension may be left out.
+        """Build a tensor from values (losses, samples, arms, repeats); the first and last dimension are optional.
 
-        `kind` says of each arm whether it is `clean`, a `corruption` or an `attack`. Without `repeats` an arm has as
-        many as have a value for some sample. `ranges` says between which numbers a loss lies; without it intervals
-        rest on the spread alone. Of a model that answers at random, `values` are means over its draws, and `early`
-        those over the first `early_share` of them. `unasked` names, by loss, attacks that did not ask what it needs.
+        `kind` is `clean`, `corruption` or `attack` for each arm. Without `repeats`, an arm has as many as have a value
+        for some sample. `ranges` gives the bounds of losses; without them, intervals use the spread alone. For a random
+        model, `values` are means over its draws, and `early` means over the first `early_share` of them. `unasked`
+        lists, by loss, attacks that skipped samples which the loss needs.
         """
         from advrisk.risk.indicators.building import built
 
@@ -101,7 +101,7 @@ class RiskTensor:
             )
         )  # fmt: skip
 
-    # What it holds
+    # Coordinates
 
     @property
     def model(self) -> str:
@@ -134,7 +134,7 @@ class RiskTensor:
 
     @cached_property
     def repeats(self) -> Integers:
-        """How many each arm has."""
+        """Number of repeats of each arm."""
         return np.asarray(self.data["repeats"].values, dtype=np.int64)
 
     @cached_property
@@ -147,13 +147,13 @@ class RiskTensor:
 
     @cached_property
     def strata(self) -> dict[str, Texts]:
-        """Stratum -> its value for each sample; "" where it has none."""
+        """Stratum -> its value for each sample, "" for none."""
         names = [str(name) for name in self.data.coords if str(name).startswith(STRATUM)]
         return {name.removeprefix(STRATUM): np.asarray(self.data[name].values, dtype=np.str_) for name in names}
 
     @cached_property
     def all_strata(self) -> dict[str, Texts]:
-        """The strata, and the class as one more, unless the data have a stratum of that name."""
+        """The strata and the class, unless the data have a stratum named `class`."""
         if "class" in self.strata or (self.label < 0).all():
             return self.strata
         classes = np.array([str(label) if label >= 0 else "" for label in self.label.tolist()], dtype=np.str_)
@@ -171,17 +171,17 @@ class RiskTensor:
 
     @cached_property
     def unasked(self) -> dict[str, tuple[str, ...]]:
-        """Loss -> attacks that left alone samples which the loss asks about."""
-        held: dict[str, list[str]] = json.loads(str(self.data.attrs.get("unasked") or "{}"))
-        return {loss: tuple(arms) for loss, arms in held.items()}
+        """Loss -> attacks that skipped samples which the loss needs."""
+        stored: dict[str, list[str]] = json.loads(str(self.data.attrs.get("unasked") or "{}"))
+        return {loss: tuple(arms) for loss, arms in stored.items()}
 
     def range_of(self, loss: str) -> tuple[float, float]:
-        """Between which numbers a loss lies; infinite where nobody knows."""
-        place = self.losses.index(self.named_loss(loss))
-        return float(self.data["low"].values[place]), float(self.data["high"].values[place])
+        """Bounds of a loss, infinite if unknown."""
+        index = self.losses.index(self.named_loss(loss))
+        return float(self.data["low"].values[index]), float(self.data["high"].values[index])
 
     def named_loss(self, loss: str | None) -> str:
-        """The loss of that name; the only one, where none is named."""
+        """The loss of that name; by default the only one."""
         if loss is None:
             if len(self.losses) > 1:
                 raise RiskError(f"this tensor holds several losses; name one of {', '.join(self.losses)}")
@@ -191,24 +191,24 @@ class RiskTensor:
         return loss
 
     def by_arm(self, loss: str) -> ArmValues:
-        """Mean and maximum over the repeats of each arm: computed once.
+        """Cached mean and maximum over the repeats of each arm.
 
-        Repeats are added one after another, so that arms with more of them, added later, change no bit of these.
+        Repeats are summed in order, so the results stay bit-equal when arms with more repeats are added.
         """
         if loss not in self._by_arm:
             values = self.data.sel(loss=self.named_loss(loss)).values  # (samples, arms, repeats)
             total = np.zeros((len(self.arms), len(self.samples)))
             largest = np.full(total.shape, -np.inf)
             for repeat in range(values.shape[2]):
-                there = (repeat < self.repeats)[:, None]
+                exists = (repeat < self.repeats)[:, None]
                 one = values[:, :, repeat].T
-                total += np.where(there, one, 0.0)
-                np.maximum(largest, np.where(there, one, -np.inf), out=largest)
+                total += np.where(exists, one, 0.0)
+                np.maximum(largest, np.where(exists, one, -np.inf), out=largest)
             self._by_arm[loss] = ArmValues(total / self.repeats[:, None], largest)
         return self._by_arm[loss]
 
     def worst(self, loss: str, arms: Sequence[int]) -> Floats:
-        """The largest loss of each sample over these arms and their repeats; of a random model, chosen fairly."""
+        """The largest loss of each sample over these arms and their repeats; cross-fitted for a random model."""
         if not self.is_random:
             return np.asarray(self.by_arm(loss).largest[list(arms)].max(axis=0))
         one = self.data.sel(loss=self.named_loss(loss))
@@ -219,7 +219,7 @@ class RiskTensor:
         )
         return worst(early, (mean - share * early) / (1 - share), share)
 
-    # What can be done with it
+    # Selection, aggregation, merging
 
     def select(
         self,
@@ -232,14 +232,14 @@ class RiskTensor:
         sample: Sequence[str] | None = None,
         where: Mapping[str, object] | None = None,
     ) -> "RiskTensor":
-        """The part with these losses, arms (names, or patterns with `*`) and samples; all conditions hold together."""
+        """Select losses, arms (names, or patterns with `*`) and samples that meet all conditions."""
         arms = np.ones(len(self.arms), dtype=np.bool_)
-        for name, of_arm, wanted in (
+        for name, of_arm, patterns in (
             ("arm", self.arms, arm), ("kind", self.kind, kind), ("family", self.family, family),
             ("cause", self.cause, cause),
         ):  # fmt: skip
-            if wanted is not None:
-                arms &= _chosen(name, of_arm, wanted)
+            if patterns is not None:
+                arms &= _chosen(name, of_arm, patterns)
         samples = self.in_strata(where or {})
         if sample is not None:
             samples &= _chosen("sample", self.samples, sample, patterns=False)
@@ -248,29 +248,29 @@ class RiskTensor:
             data = data.isel(loss=_chosen("loss", self.losses, loss))
         if not arms.any() or not samples.any():
             missing = "samples" if arms.any() else "arms"
-            raise RiskError(f"no {missing} are left: all conditions of a selection must hold together")
+            raise RiskError(f"no {missing} are left: a selection must meet all conditions at once")
         return RiskTensor(data.isel(arm=arms, sample=samples))
 
     def in_strata(self, where: Mapping[str, object]) -> Flags:
-        """Which samples have these values; several values of one stratum may be given as a list."""
-        found = np.ones(len(self.samples), dtype=np.bool_)
+        """Which samples have these values; a list allows several values of one stratum."""
+        mask = np.ones(len(self.samples), dtype=np.bool_)
         for name, values in where.items():
             if name not in self.all_strata:
                 raise RiskError(f"the samples have no stratum {name!r}; {did_you_mean(name, self.all_strata)}")
-            wanted = [str(value) for value in (values if isinstance(values, list | tuple) else [values])]
-            known = sorted(set(self.all_strata[name].tolist()) - {""})
-            for value in wanted:
-                if value not in known:
-                    raise RiskError(f"no sample has {name} = {value!r}; {did_you_mean(value, known)}")
-            found &= np.isin(self.all_strata[name], wanted)
-        return found
+            allowed = [str(value) for value in (values if isinstance(values, list | tuple) else [values])]
+            existing = sorted(set(self.all_strata[name].tolist()) - {""})
+            for value in allowed:
+                if value not in existing:
+                    raise RiskError(f"no sample has {name} = {value!r}; {did_you_mean(value, existing)}")
+            mask &= np.isin(self.all_strata[name], allowed)
+        return mask
 
     def aggregate(self, over: str | Sequence[str], how: How = "mean") -> "DataArray":
-        """Values without the dimensions named: repeats first, then arms, then samples.
+        """Aggregate over the named dimensions: repeats first, then arms, then samples.
 
-        Where an arm gave no verdict there is none over its repeats either, nor over arms; samples without one are left
-        out. The mean over samples is weighted; arms count alike, however many repeats they have. Of a model that
-        answers at random, `max` is the largest of means over draws, and so too large on average; `worst` is not.
+        A missing verdict of an arm propagates over its repeats and over arms; samples without a verdict are left out.
+        The mean over samples is weighted; arms have equal weight, whatever their repeats. For a random model, `max` is
+        the largest of means over draws and biased upwards; `worst` is not.
         """
         dims = list(one_or_many(over))
         if how not in ("mean", "max"):
@@ -278,20 +278,20 @@ class RiskTensor:
         for name in dims:
             if name not in DIMS[1:]:
                 raise RiskError(f"one can aggregate over sample, arm and repeat, found {name!r}")
-        found = self.data
-        there = self.data["repeat"] < self.data["repeats"]  # (repeat, arm)
+        data = self.data
+        exists = self.data["repeat"] < self.data["repeats"]  # (repeat, arm)
         for name in ("repeat", "arm"):
             if name in dims:
-                left_out = found.isnull() & (there if "repeat" in found.dims else True)
-                skipped = found.max(name, skipna=True) if how == "max" else found.mean(name, skipna=True)
-                found = skipped.where(~left_out.any(name))
-                there = there.any(name) if "repeat" in found.dims else there
+                missing = data.isnull() & (exists if "repeat" in data.dims else True)
+                skipped = data.max(name, skipna=True) if how == "max" else data.mean(name, skipna=True)
+                data = skipped.where(~missing.any(name))
+                exists = exists.any(name) if "repeat" in data.dims else exists
         if "sample" in dims:
-            found = found.max("sample", skipna=True) if how == "max" else found.weighted(found["weight"]).mean("sample")
-        return found
+            data = data.max("sample", skipna=True) if how == "max" else data.weighted(data["weight"]).mean("sample")
+        return data
 
     def merge(self, other: "RiskTensor") -> "RiskTensor":
-        """Both together: new losses, arms or samples join; where both know a value, it must be the same."""
+        """Merge two tensors with different losses, arms or samples; common values must agree."""
         from advrisk.risk.indicators.building import merged
 
         return RiskTensor(merged(self.data, other.data))
@@ -317,14 +317,14 @@ def _local(path: str | Path) -> Path:
     return Path(path)
 
 
-def _chosen(what: str, known: Sequence[str], wanted: str | Sequence[str], *, patterns: bool = True) -> Flags:
-    """Which of the known names are wanted; one that fits none is refused."""
-    names = list(one_or_many(wanted))
-    held = set(known)
+def _chosen(what: str, column: Sequence[str], selected: str | Sequence[str], *, patterns: bool = True) -> Flags:
+    """Mask of the entries of a column that match a selected name; a name without a match is refused."""
+    names = list(one_or_many(selected))
+    existing = set(column)
     for name in names:
-        if name not in held and not (patterns and any(matches(one, [name]) for one in held)):
-            raise RiskError(f"no {what} {name!r} in this tensor; {did_you_mean(name, held - {''})}")
+        if name not in existing and not (patterns and any(matches(one, [name]) for one in existing)):
+            raise RiskError(f"no {what} {name!r} in this tensor; {did_you_mean(name, existing - {''})}")
     exact = set(names)
     if patterns:
-        exact |= {one for one in held if matches(one, names)}
-    return np.array([one in exact for one in known], dtype=np.bool_)
+        exact |= {one for one in existing if matches(one, names)}
+    return np.array([one in exact for one in column], dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The tree of key risk indicators: the risk of every branch of a scenario, and what it contributes to the total."""
+"""The tree of key risk indicators: the risk of every branch of a scenario, and its contribution to the total."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,22 +12,22 @@ from advrisk.core.estimate import Estimate
 from advrisk.core.seeds import generator
 from advrisk.risk.indicators.estimates import Combination, combination, estimate, value_of, weights_part
 from advrisk.risk.indicators.evaluation import Evaluated, LeafValues, evaluate, leaf_values
-from advrisk.risk.indicators.matching import Laid, Node, laid, where_text
+from advrisk.risk.indicators.matching import MatchedScenario, Node, match_scenario, where_text
 from advrisk.risk.indicators.scenario import Scenario
 from advrisk.risk.indicators.tensor import Flags, Floats, RiskTensor
 
 
 @dataclass(frozen=True)
 class Indicator:
-    """A branch of a scenario: the risk given that it happens, and its part of the total."""
+    """A branch of a scenario: the risk given the branch, and its contribution to the total."""
 
     name: str
     path: str  # names from below the root, joined by dots; "" for the root
-    weight: float  # its share of everything, on average
+    weight: float  # its mean share of the whole scenario
     value: Estimate  # the risk, given this branch
     contribution: Estimate  # weight x value; those of the children sum to that of their parent
-    weights_part: float  # share of the variance of the contribution that comes from uncertain weights
-    aggregate: str  # how a leaf puts its arms together: mean or max; `shares` for a branch of branches
+    weights_part: float  # share of the variance of the contribution due to uncertain weights
+    aggregate: str  # how a leaf aggregates its arms: mean or max; `shares` for a branch of branches
     arms: tuple[str, ...]
     n: int  # samples
     children: "tuple[Indicator, ...]" = ()
@@ -42,54 +42,54 @@ class Indicator:
         """The indicator at a path, such as `wet.rain`."""
         from advrisk.core.names import did_you_mean
 
-        found = {one.path: one for one in self.walk()}
-        if path not in found:
-            raise RiskError(f"no branch {path!r}; {did_you_mean(path, found)}")
-        return found[path]
+        by_path = {one.path: one for one in self.walk()}
+        if path not in by_path:
+            raise RiskError(f"no branch {path!r}; {did_you_mean(path, by_path)}")
+        return by_path[path]
 
     def leaves(self) -> "tuple[Indicator, ...]":
-        """Those that are made of arms, the largest contribution first."""
-        found = [one for one in self.walk() if not one.children]
-        return tuple(sorted(found, key=lambda one: (-one.contribution.value, one.path)))
+        """Indicators of arms, the largest contribution first."""
+        leaves = [one for one in self.walk() if not one.children]
+        return tuple(sorted(leaves, key=lambda one: (-one.contribution.value, one.path)))
 
 
 @dataclass(frozen=True, eq=False)
 class ScenarioRisk:
-    """A scenario on one tensor and loss, ready to be asked; nothing is computed before."""
+    """Risk of one tensor and loss under a scenario, computed on demand."""
 
     tensor: RiskTensor
-    found: Laid
+    matched: MatchedScenario
     loss: str
     level: float
-    seed: int  # of what is drawn for intervals
+    seed: int  # of the draws for intervals
     of_leaf: LeafValues
     used: Flags  # samples
 
     @cached_property
     def evaluated(self) -> Evaluated:
-        found = evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used)
-        for node in self.found.root.walk():
-            if node.leaf is not None and found.n[node.leaf] == 0:
-                where = where_text(self.found.leaves[node.leaf].where) or "any weight"
+        evaluated = evaluate(self.tensor, self.matched, self.loss, self.of_leaf, used=self.used)
+        for node in self.matched.root.walk():
+            if node.leaf is not None and evaluated.n[node.leaf] == 0:
+                where = where_text(self.matched.leaves[node.leaf].where) or "any weight"
                 raise RiskError(f"{node.path}: of the samples with a verdict from every arm, none has {where}")
-        return found
+        return evaluated
 
     @cached_property
     def root(self) -> Combination:
-        return combination(self.found.root, len(self.found.leaves))
+        return combination(self.matched.root, len(self.matched.leaves))
 
     def total(self) -> Estimate:
         """The risk under the scenario."""
         return self._estimate(self.evaluated)
 
     def within(self, domain: Flags) -> Estimate | None:
-        """The risk for some samples only; None where a branch with weight cannot happen to any of them."""
+        """The risk for some samples only; None if a branch with weight applies to none of them."""
         if not (domain & self.used).any():
             return None
-        found = evaluate(self.tensor, self.found, self.loss, self.of_leaf, used=self.used, domain=domain)
-        if np.isnan(found.mean[self.root.weights != 0]).any():
+        evaluated = evaluate(self.tensor, self.matched, self.loss, self.of_leaf, used=self.used, domain=domain)
+        if np.isnan(evaluated.mean[self.root.weights != 0]).any():
             return None
-        return self._estimate(found)
+        return self._estimate(evaluated)
 
     def by_class(self) -> dict[int, Estimate | None]:
         """Label -> the risk for samples of that class."""
@@ -104,15 +104,15 @@ class ScenarioRisk:
         }
 
     def tree(self) -> Indicator:
-        """All indicators."""
-        return _Growing(self).root()
+        """The tree of all indicators."""
+        return _TreeBuilder(self).root()
 
     def rng(self, path: str = "") -> np.random.Generator:
-        """For the intervals of one branch, whatever else is asked."""
+        """Generator for the intervals of one branch, independent of the others."""
         return generator("indicator", self.seed, path)
 
-    def _estimate(self, found: Evaluated) -> Estimate:
-        return estimate(found, self.root, value_of(found, self.found.root), self.level, self.rng)
+    def _estimate(self, evaluated: Evaluated) -> Estimate:
+        return estimate(evaluated, self.root, value_of(evaluated, self.matched.root), self.level, self.rng)
 
 
 def scenario_risk(
@@ -123,24 +123,24 @@ def scenario_risk(
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> ScenarioRisk:
-    """Lay a scenario over a tensor; samples without a verdict in an arm that it uses are left out and counted."""
+    """Match a scenario with a tensor; samples without a verdict of a used arm are left out and counted."""
     if not 0 < level < 1:
         raise RiskError(f"level must lie between 0 and 1, found {level}")
     name = tensor.named_loss(loss)
     seed = int((rng or generator("scenario", scenario.name)).integers(2**63))
-    found = laid(scenario, tensor, np.random.default_rng(seed))
-    of_leaf = leaf_values(tensor, found, name)
+    matched = match_scenario(scenario, tensor, np.random.default_rng(seed))
+    of_leaf = leaf_values(tensor, matched, name)
     if not of_leaf.complete.any():
         raise RiskError(
             f"{scenario.name}: no sample has a verdict from every arm ({of_leaf.n_unfinished} unfinished, "
             f"{of_leaf.n_without_verdict} with errors); finish the run, or see `advrisk status`"
         )
-    return ScenarioRisk(tensor, found, name, level, seed, of_leaf, of_leaf.complete)
+    return ScenarioRisk(tensor, matched, name, level, seed, of_leaf, of_leaf.complete)
 
 
-def with_samples(asked: ScenarioRisk, used: Flags) -> ScenarioRisk:
-    """The same question about fewer samples."""
-    return replace(asked, used=asked.used & used)
+def with_samples(whole: ScenarioRisk, used: Flags) -> ScenarioRisk:
+    """The same risk on fewer samples."""
+    return replace(whole, used=whole.used & used)
 
 
 def risk(
@@ -153,8 +153,8 @@ def risk(
 ) -> Estimate:
     """The expected loss in a deployment (Schwerdtner et al., "Risk Assessment for Machine Learning Models").
 
-    R = sum of weight x mean loss over the leaves of the scenario. Samples, not rows, are what varies: one sample
-    appears under many arms.
+    R = sum of weight x mean loss over the leaves of the scenario. The sampling units are samples, not rows, as one
+    sample appears under many arms.
     """
     return scenario_risk(tensor, scenario, loss=loss, level=level, rng=rng).total()
 
@@ -172,37 +172,35 @@ def indicator_tree(
 
 
 def arm_risks(tensor: RiskTensor, *, loss: str | None = None, level: float = 0.95) -> dict[str, Estimate]:
-    """Arm -> its mean loss over samples and repeats; each on the samples on which it gave a verdict.
+    """Arm -> its mean loss over repeats and samples with a verdict.
 
-    An arm without any verdict is left out, and one that left alone samples which the loss asks about.
+    Arms without any verdict, and those that skipped samples which the loss needs, are left out.
     """
-    found = {}
+    risks = {}
     unasked = tensor.unasked.get(tensor.named_loss(loss), ())
     for arm in tensor.arms:
         if arm in unasked:
             continue
         alone = Scenario.from_mapping(arm, {"arm": {"weight": 1, "arms": [arm], "aggregate": "mean"}})
         if not np.isnan(tensor.by_arm(tensor.named_loss(loss)).mean[tensor.arms.index(arm)]).all():
-            found[arm] = risk(tensor.select(arm=arm), alone, loss=loss, level=level)
-    return found
+            risks[arm] = risk(tensor.select(arm=arm), alone, loss=loss, level=level)
+    return risks
 
 
 UNIFORM = "uniform"
 
 
 def uniform_scenario(tensor: RiskTensor, *, name: str = UNIFORM) -> Scenario:
-    """Every cause of corruptions equally likely, in it every family, in that every arm; no clean rest, no attacks.
+    """All corruptions equally weighted: by cause, then by family, then by arm; no clean inputs, no attacks.
 
-    It describes no deployment: it is what the arms of a study say where nobody told how likely they are.
+    It describes no deployment; it summarises the arms of a study that states no scenario.
     """
     causes: dict[str, dict[str, list[str]]] = {}
     for arm, kind, family, cause in zip(tensor.arms, tensor.kind, tensor.family, tensor.cause, strict=True):
         if kind == "corruption":
             causes.setdefault(cause or "other", {}).setdefault(family or arm, []).append(arm)
     if not causes:
-        raise RiskError(
-            f"{tensor.model or 'this tensor'} holds no corruption, so there is nothing to be averaged; state a scenario"
-        )
+        raise RiskError(f"{tensor.model or 'this tensor'} has no corruption to average; state a scenario")
     tree = {
         cause: {
             "weight": 1 / len(causes),
@@ -224,47 +222,47 @@ def _only(arms: list[str], families: Mapping[str, Any]) -> dict[str, Any]:
     return {"weight": 1 / len(families), "arms": arms}
 
 
-class _Growing:
-    """Indicators from the leaves up, so that contributions sum exactly."""
+class _TreeBuilder:
+    """Builds indicators from the leaves up, so that contributions sum exactly."""
 
-    def __init__(self, asked: ScenarioRisk) -> None:
-        self.asked, self.found, self.level = asked, asked.evaluated, asked.level
+    def __init__(self, risk: ScenarioRisk) -> None:
+        self.risk, self.evaluated, self.level = risk, risk.evaluated, risk.level
 
     def root(self) -> Indicator:
-        return self._grown(self.asked.found.root, "", 1.0, None)
+        return self._indicator(self.risk.matched.root, "", 1.0, None)
 
-    def _grown(self, node: Node, path: str, weight: float, drawn: Floats | None) -> Indicator:
+    def _indicator(self, node: Node, path: str, weight: float, drawn: Floats | None) -> Indicator:
         children = []
-        for place, child in enumerate(node.children):
-            share = None if node.drawn is None or np.ptp(node.drawn[:, place]) == 0 else node.drawn[:, place]
-            below = _product(drawn, share, weight, float(node.shares[place]))
+        for number, child in enumerate(node.children):
+            share = None if node.drawn is None or np.ptp(node.drawn[:, number]) == 0 else node.drawn[:, number]
+            below = _product(drawn, share, weight, float(node.shares[number]))
             inside = f"{path}.{child.name}" if path else child.name
-            children.append(self._grown(child, inside, weight * float(node.shares[place]), below))
-        combined = combination(node, len(self.asked.found.leaves))
+            children.append(self._indicator(child, inside, weight * float(node.shares[number]), below))
+        combined = combination(node, len(self.risk.matched.leaves))
         scaled = combined.of_scale(weight, drawn)
         return Indicator(
             name=node.name,
             path=path,
             weight=weight,
-            value=self._estimate(combined, value_of(self.found, node), path),
-            contribution=self._estimate(scaled, value_of(self.found, node, weight), path),
-            weights_part=weights_part(self.found, scaled),
-            aggregate="shares" if node.leaf is None else self.asked.found.leaves[node.leaf].aggregate,
+            value=self._estimate(combined, value_of(self.evaluated, node), path),
+            contribution=self._estimate(scaled, value_of(self.evaluated, node, weight), path),
+            weights_part=weights_part(self.evaluated, scaled),
+            aggregate="shares" if node.leaf is None else self.risk.matched.leaves[node.leaf].aggregate,
             arms=self._arms(node),
-            n=self.found.n_under(combined.weights),
+            n=self.evaluated.n_under(combined.weights),
             children=tuple(children),
         )
 
     def _estimate(self, combined: Combination, value: float, path: str) -> Estimate:
-        return estimate(self.found, combined, value, self.level, partial(self.asked.rng, path))
+        return estimate(self.evaluated, combined, value, self.level, partial(self.risk.rng, path))
 
     def _arms(self, node: Node) -> tuple[str, ...]:
-        leaves = [self.asked.found.leaves[one.leaf] for one in node.walk() if one.leaf is not None]
-        return tuple(self.asked.tensor.arms[arm] for arm in sorted({arm for leaf in leaves for arm in leaf.arms}))
+        leaves = [self.risk.matched.leaves[one.leaf] for one in node.walk() if one.leaf is not None]
+        return tuple(self.risk.tensor.arms[arm] for arm in sorted({arm for leaf in leaves for arm in leaf.arms}))
 
 
 def _product(outer: Floats | None, inner: Floats | None, weight: float, share: float) -> Floats | None:
-    """Draws of a product of shares; None where both are just numbers."""
+    """Draws of a product of shares; None if both are numbers."""
     if outer is None and inner is None:
         return None
     return np.asarray((weight if outer is None else outer) * (share if inner is None else inner))

@@ -30,17 +30,17 @@ from advrisk.risk.survival.likelihood import Likelihood
 from advrisk.risk.survival.newton import maximise
 
 _KNOTS = (0.05, 0.35, 0.65, 0.95)  # Harrell's, as quantiles
-_FEWEST = 10  # events by the time
+_FEWEST = 10  # events by the time at least
 _FOR_A_CURVE = 40
 _POINTS = 100
-_DRAWS = 2000  # of curves that are bent by chance alone
+_DRAWS = 2000  # of calibration curves under the null hypothesis
 _STEP = 1e-5  # in a coefficient of the fit
-SHARES = (0.25, 0.5, 0.75)  # of the events, at whose times a law is calibrated
+SHARES = (0.25, 0.5, 0.75)  # quantiles of the event times at which a law is calibrated
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The curve, and how far it lies from the diagonal."""
+    """A calibration curve and its distance from the diagonal."""
 
     at_time: float
     predicted: Floats  # probability to fail by then, rising
@@ -50,12 +50,12 @@ class Calibration:
     ici: float
     e50: float
     e90: float
-    by_chance: float | None  # a right law's ICI stays below that in a share `level` of all such rows
+    by_chance: float | None  # quantile of the ICI under a correct law, at `level`
     level: float
     n_events: int  # by then
 
     def without_errors(self) -> "Calibration":
-        """Only what needs no knowledge of how rows hang together."""
+        """The same without the values that need the dependence between rows."""
         return replace(self, low=None, high=None, by_chance=None)
 
 
@@ -93,8 +93,8 @@ class _Counted(NamedTuple):
     """Rows up to the time."""
 
     seen: Floats  # 1 if the event came by then
-    expected: Floats  # events, as the fit has them for as long as the row was watched
-    hazard: Floats  # the same, had it been watched for the whole time
+    expected: Floats  # predicted events while the row was observed
+    hazard: Floats  # the same over the whole time
     clusters: NDArray[np.intp]
 
 
@@ -128,7 +128,7 @@ def _hazard(fit: SurvivalFit, times: Floats, eta: Floats, u: Floats) -> Floats:
 
 
 def _exprel(width: Floats) -> Floats:
-    """(exp(w) - 1)/w; 1 - 1/that is the mean of an exponential variable that is known to lie below w."""
+    """(exp(w) - 1)/w; 1 - 1/that is the mean of an exponential variable truncated at w."""
     from scipy.special import exprel
 
     return np.asarray(exprel(np.minimum(width, 700.0)))
@@ -182,7 +182,7 @@ def _poisson(basis: Floats, rows: _Counted, slopes: Floats, fit: SurvivalFit) ->
 
 
 def _slopes(fit: SurvivalFit, frame: Frame, at_time: float) -> Floats:
-    """Of the expected events, in the fit's coefficients: a row for each row, a column for each coefficient."""
+    """Slopes of the expected events in the fit's coefficients, (rows, coefficients)."""
 
     def expected(place: int, step: float) -> Floats:
         return _counted(fit.moved(place, step), frame, at_time).expected
@@ -192,7 +192,7 @@ def _slopes(fit: SurvivalFit, frame: Frame, at_time: float) -> Floats:
 
 
 def _degrees(fit: SurvivalFit, rows: _Counted) -> float:
-    """Of freedom: those of the fewer clusters; rows that are their own clusters are many."""
+    """Degrees of freedom: those of the smaller number of clusters; infinite for independent rows."""
     return np.inf if fit.n_clusters is None else float(min(fit.n_clusters, rows.clusters.max() + 1) - 1)
 
 
@@ -203,8 +203,8 @@ def _t_quantile(degrees: float, level: float) -> float:
 
 
 def _by_chance(hazard: Floats, basis: Floats, spread: Floats, degrees: float, level: float) -> float:
-    """The quantile of the ICI of curves g that chance alone bends: normal around 0, or t with that many degrees."""
-    rng = np.random.default_rng(0)  # the same draws for everyone: the quantile is a number, not a sample
+    """Quantile of the ICI under the null hypothesis: curves g that are normal around 0, or t with those degrees."""
+    rng = np.random.default_rng(0)  # a fixed seed makes the quantile deterministic
     some = np.argsort(hazard)[np.linspace(0, hazard.size - 1, min(hazard.size, _POINTS)).round().astype(np.intp)]
     values, vectors = np.linalg.eigh(spread)
     draws = rng.normal(size=(_DRAWS, values.size)) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
@@ -216,7 +216,7 @@ def _by_chance(hazard: Floats, basis: Floats, spread: Floats, degrees: float, le
 
 
 def _shown(predicted: Floats) -> NDArray[np.intp]:
-    """Rows in the order of what is predicted, one for each value, and not more than a curve needs."""
+    """Rows in the order of the prediction, one for each value, and no more than a curve needs."""
     first = np.unique(predicted, return_index=True)[1]
     return first[np.unique(np.linspace(0, first.size - 1, min(first.size, _POINTS)).round().astype(np.intp))]
 
@@ -257,5 +257,5 @@ def calibrated_on_half(
 
 
 def _badness(one: Calibration) -> float:
-    """How far off, in units of what chance explains where that is known."""
+    """Calibration error, relative to the null quantile if that is available."""
     return one.ici / one.by_chance if one.by_chance else one.ici

@@ -1,4 +1,4 @@
-"""What cannot be fitted, and why: each refusal names the columns and says what to do."""
+"""Checks before a fit: each error names the columns and the remedy."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -15,11 +15,11 @@ from advrisk.risk.survival.likelihood import LawLikelihood
 FEWEST_CLUSTERS = 30
 EVENTS_EACH = 10  # for each coefficient, below which a note is due (Peduzzi et al. 1995)
 _A_FEW = 100
-_TELLING = 10  # a covariate that orders this many different times exactly is made from them
+_DERIVED = 10  # a covariate that orders this many distinct times exactly is computed from them
 
 
 def checked_duration(columns: Columns, name: str) -> Floats:
-    """Finite numbers above 0."""
+    """The duration column: finite numbers above 0."""
     values = numbers(columns, name, "the duration")
     if (values < 0).any():
         raise RiskError(f"duration {name!r} is negative in row {int(np.argmax(values < 0))}: {values[values < 0][0]:g}")
@@ -32,7 +32,7 @@ def checked_duration(columns: Columns, name: str) -> Floats:
 
 
 def checked_event(columns: Columns, name: str) -> Floats:
-    """1 where the event was seen, 0 where the row is censored."""
+    """The event column: 1 for an event, 0 for a censored row."""
     values = numbers(columns, name, "the event")
     wrong = (values != 0) & (values != 1)
     if wrong.any():
@@ -43,7 +43,7 @@ def checked_event(columns: Columns, name: str) -> Floats:
 
 
 def checked_lower(columns: Columns, name: str, duration: Floats, event: Floats) -> Floats:
-    """Where the interval of an event begins; of censored rows nothing is asked."""
+    """The lower ends of the events' intervals; censored rows are not checked."""
     values = columns[name]
     if values.dtype.kind != "f":
         raise RiskError(f"column {name!r} (the lower end) must be of numbers, found text such as {str(values[0])!r}")
@@ -59,12 +59,12 @@ def checked_lower(columns: Columns, name: str, duration: Floats, event: Floats) 
 
 
 def check_outcome(name: str, duration: Floats, event: Floats, n_coefficients: int) -> None:
-    """Enough events for the coefficients, and durations that differ."""
+    """Refuse too few events for the coefficients, and equal durations."""
     n_events = int(event.sum())
     if not n_events:
         raise RiskError(
-            f"none of {counted(len(event), 'row')} has an event, all are censored: nothing is known of how long "
-            "survival lasts but that it is longer; a Kaplan-Meier curve is all there is to show"
+            f"none of {counted(len(event), 'row')} has an event, all are censored: survival exceeds every duration by "
+            "an unknown amount; use a Kaplan-Meier curve instead of a fit"
         )
     first = duration[event > 0]
     if first.min() == first.max() and duration.max() <= first.max():
@@ -80,25 +80,25 @@ def check_outcome(name: str, duration: Floats, event: Floats, n_coefficients: in
 
 
 def check_level(level: float) -> None:
-    """A share between 0 and 1."""
+    """Refuse a level that is not a number between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
         raise RiskError(f"level must be a number between 0 and 1, found {level!r}")
 
 
 def as_names(names: Sequence[str]) -> list[str]:
-    """A name alone is one name, not its letters."""
+    """Names as a tuple; a single string is one name."""
     return [str(name) for name in one_or_many(names)]
 
 
 def check_reference(reference: Mapping[str, str], covariates: Sequence[str]) -> None:
-    """A reference is that of a covariate which is fitted."""
+    """Refuse references of columns that are no covariates."""
     for name in reference:
         if name not in covariates:
             raise RiskError(f"reference names {name!r}, which is no covariate here; {did_you_mean(name, covariates)}")
 
 
 def check_units(units: Mapping[str, float | str], covariates: Sequence[str]) -> None:
-    """A unit is a number above 0, of a covariate which is fitted."""
+    """Refuse units that are not above 0, or belong to no covariate."""
     for name, unit in units.items():
         if name not in covariates:
             raise RiskError(f"units names {name!r}, which is no covariate here; {did_you_mean(name, covariates)}")
@@ -111,7 +111,7 @@ def check_units(units: Mapping[str, float | str], covariates: Sequence[str]) -> 
 
 
 def few_events(n_events: int, n_coefficients: int) -> str:
-    """In words, that there are few events for so many coefficients; empty where there are enough."""
+    """A note if there are few events for the number of coefficients, else empty."""
     if n_events >= EVENTS_EACH * n_coefficients:
         return ""
     return (
@@ -121,7 +121,7 @@ def few_events(n_events: int, n_coefficients: int) -> str:
 
 
 def check_names(covariates: Sequence[str], outcome: Collection[str], forbidden: Collection[str]) -> None:
-    """No covariate twice, none that is the outcome, none that the caller knows to be made from it."""
+    """Refuse duplicate covariates, the outcome, and covariates that the caller marks as computed from it."""
     for name in covariates:
         if covariates.count(name) > 1:
             raise RiskError(f"covariate {name!r} is named twice")
@@ -136,14 +136,14 @@ def check_names(covariates: Sequence[str], outcome: Collection[str], forbidden: 
 def check_copies(
     columns: Columns, covariates: Sequence[str], duration: Floats, event: Floats, by_time: NDArray[np.intp]
 ) -> None:
-    """No covariate that is the duration or the event in other words; `by_time` sorts rows by duration."""
+    """Refuse covariates that are equivalent to the duration or the event; `by_time` sorts rows by duration."""
     seen, rest = by_time[event[by_time] > 0], np.flatnonzero(event == 0)
     for name in covariates:
         values = _codes(columns[name])
         if _one_value(values, seen) and rest.size and _one_value(values, rest) and values[seen[0]] != values[rest[0]]:
             raise RiskError(f"covariate {name!r} says whether the event was seen: it is the outcome; leave it out")
     asked = [name for name in covariates if columns[name].dtype.kind == "f"]
-    for rows in (rows for rows in (by_time, seen) if _distinct(duration[rows]) >= _TELLING):
+    for rows in (rows for rows in (by_time, seen) if _distinct(duration[rows]) >= _DERIVED):
         for name in _rising(columns, _rising(columns, asked, duration, rows[:_A_FEW]), duration, rows):
             raise RiskError(
                 f"covariate {name!r} orders the rows exactly as the duration does (rank correlation 1 or -1): it is "
@@ -152,7 +152,7 @@ def check_copies(
 
 
 def check_collinear(x: Floats, coding: Coding) -> None:
-    """No column of the design that the columns before it add up to."""
+    """Refuse a design column that is a linear combination of earlier ones."""
     gram = x.T @ x
     size = np.sqrt(np.diag(gram))
     if np.linalg.eigvalsh(gram / np.outer(size, size))[0] > 1e-9:
@@ -172,7 +172,7 @@ def check_collinear(x: Floats, coding: Coding) -> None:
 
 
 def check_separated(model: LawLikelihood, coding: Coding, columns: Columns) -> None:
-    """No covariate that tells rows with an event from those without, all by itself: its effect would be infinite."""
+    """Refuse a covariate that separates events from censored rows, since its effect would be infinite."""
     for one in coding.covariates:
         values = columns[one.name]
         if isinstance(one, TextCovariate):
@@ -228,7 +228,7 @@ def _refuse_separated(where: str, model: LawLikelihood, rows: NDArray[np.bool_])
 
 
 def clusters_of(columns: Columns, name: str) -> NDArray[np.intp]:
-    """The number of each row's cluster; too few clusters are refused."""
+    """Index of each row's cluster; too few clusters are refused."""
     values = columns[name] if columns[name].dtype.kind != "f" else numbers(columns, name, "the cluster")
     found, inverse = np.unique(values, return_inverse=True)
     if len(found) < FEWEST_CLUSTERS:
@@ -246,12 +246,12 @@ def _codes(values: NDArray[np.generic]) -> Floats:
 
 
 def _one_value(values: Floats, rows: NDArray[np.intp]) -> bool:
-    """Whether all these rows have one value; a few of them mostly say that they have not."""
+    """Whether all these rows have one value; checks a few rows first, which usually suffices."""
     return all(bool((values[some] == values[rows[0]]).all()) for some in (rows[:_A_FEW], rows))
 
 
 def _rising(columns: Columns, names: Sequence[str], duration: Floats, rows: NDArray[np.intp]) -> list[str]:
-    """The columns that rise, or fall, exactly where the duration rises; rows are sorted by it."""
+    """Columns that rise, or fall, exactly where the duration rises; rows are sorted by it."""
     if not names:
         return []
     rises = np.diff(duration[rows]) > 0

@@ -1,4 +1,4 @@
-"""Which family to take: the one that gives rows it has not seen greater likelihood; and all families beside it."""
+"""Choice of the family by held-out likelihood, and a comparison of all families."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,22 +11,23 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.core.plain import InJson
+from advrisk.core.sections import Unanswered
 from advrisk.risk.survival.checks import checked_event
 from advrisk.risk.survival.families import FAMILIES, family_named
 from advrisk.risk.survival.fit import SurvivalFit
 from advrisk.risk.survival.fitting import fit_survival
 from advrisk.risk.survival.frames import Columns, Floats, Frame, read_columns
 
-_RARE = 10  # clusters that broke at a level; more of them are in one fold by chance hardly ever
+_RARE = 10  # clusters with an event at a level; more are unlikely to fall into one fold
 
 
 @dataclass(frozen=True)
 class FamilyChoice:
-    """The family with the greatest likelihood on held-out rows, and by how much it is ahead."""
+    """The family with the greatest likelihood on held-out rows, and its margin."""
 
     family: str
     runner_up: str
-    log_likelihoods: Mapping[str, float]  # of all rows, each by a fit that had not seen it
+    log_likelihoods: Mapping[str, float]  # of all rows, each by a fit without it
     margin: Estimate  # of the chosen family over the runner-up, summed over all rows
     standard_error: float
     n_clusters: int
@@ -108,7 +109,7 @@ def _choice(found: Mapping[str, Floats], clusters: NDArray[np.intp], folds: int,
 
 
 def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp]:
-    """Numbers of clusters that do not depend on the order of rows; without clusters, each row is one."""
+    """Cluster indices that do not depend on the order of rows; without clusters, each row is one."""
     if cluster is not None:
         return np.unique(columns[cluster], return_inverse=True)[1]
     order = np.lexsort([np.unique(values, return_inverse=True)[1] for values in columns.values()])
@@ -118,7 +119,7 @@ def _clusters(columns: Columns, cluster: str | None) -> NDArray[np.intp]:
 
 
 def _rarest(clusters: NDArray[np.intp], event: Floats, texts: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
-    """For each cluster, a number of the rarest level that it broke at; 0 where none is rare."""
+    """For each cluster, the index of the rarest level at which it has an event; 0 if none is rare."""
     n = int(clusters.max()) + 1
     rarest, fewest, number = np.zeros(n, dtype=np.intp), np.full(n, _RARE + 1), 0
     for values in texts:
@@ -133,7 +134,7 @@ def _rarest(clusters: NDArray[np.intp], event: Floats, texts: Sequence[NDArray[A
 def _folds(
     clusters: NDArray[np.intp], event: Floats, folds: int, rng: np.random.Generator, rarest: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Each row's fold."""
+    """The fold of each row."""
     with_event = np.bincount(clusters, weights=event) > 0
     if not 2 <= folds <= with_event.sum():
         raise RiskError(
@@ -149,7 +150,7 @@ def _folds(
 
 @dataclass(frozen=True)
 class FamilyRow:
-    """One family: how well it fits, and what it says of all rows together."""
+    """One family: its goodness of fit and its mean over all rows."""
 
     family: str
     chosen: bool
@@ -157,8 +158,8 @@ class FamilyRow:
     aic: float
     bic: float
     concordance: float
-    held_out: float | None  # log-likelihood of samples that the fit had not seen
-    behind: float | None  # by how much that is less than the best
+    held_out: float | None  # log-likelihood of held-out samples
+    behind: float | None  # difference to the best family
     mean: Estimate  # up to the limit
     endless_mean: Estimate
     fit: SurvivalFit = field(repr=False, compare=False)
@@ -173,11 +174,11 @@ def families_table(
     chosen: str | None,
     until: float,
     rng: np.random.Generator,
-) -> tuple[tuple[FamilyRow, ...], FamilyChoice | str]:
+) -> tuple[tuple[FamilyRow, ...], FamilyChoice | Unanswered]:
     """Every family that can be fitted; `chosen`, or the one of the greatest likelihood on samples held out.
 
     `frame` has a column `sample`: whole samples are held out, however few there are. Where that cannot be done AIC
-    decides, and the second is the reason.
+    decides, and the second says why.
     """
     fits: dict[str, SurvivalFit] = {}
     refused: dict[str, RiskError] = {}
@@ -188,15 +189,15 @@ def families_table(
             refused[name] = error
     if not fits or chosen in refused:
         raise refused[chosen or FAMILIES[0]]
-    choice: FamilyChoice | str
+    choice: FamilyChoice | Unanswered
     try:
         how = {name: value for name, value in options.items() if name != "units"} | {"cluster": "sample"}
         choice = choose_family(frame, families=tuple(fits), rng=rng, **how)
     except RiskError as error:
-        choice = str(error)
+        choice = Unanswered(str(error))
     by_aic = min(fits, key=lambda name: fits[name].aic)
-    best = chosen or (by_aic if isinstance(choice, str) else choice.family)
-    held_out = {} if isinstance(choice, str) else choice.log_likelihoods
+    best = chosen or (by_aic if isinstance(choice, Unanswered) else choice.family)
+    held_out = {} if isinstance(choice, Unanswered) else choice.log_likelihoods
     return tuple(_row(fits[name], name == best, held_out, until) for name in fits), choice
 
 

@@ -14,7 +14,7 @@ from advrisk.core.names import did_you_mean
 from advrisk.core.numbers import parse_number
 from advrisk.risk.survival.frames import Columns, Floats, numbers
 
-_FEW_WHOLE = 100  # a range of whole numbers up to which one step of 1 is worth reporting
+_FEW_WHOLE = 100  # up to this range of whole numbers, effects are reported per 1
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class NumberCovariate:
     name: str
     low: float
     high: float
-    unit: float = 1.0  # for which effects are reported beside those of the whole range
+    unit: float = 1.0  # effects are reported for this difference and for the whole range
     unit_text: str = "1"
 
     @property
@@ -33,7 +33,7 @@ class NumberCovariate:
 
     @property
     def ranges(self) -> tuple[float, ...]:
-        """How many natural units a coded 1 is."""
+        """Number of natural units of a coded 1."""
         return (self.high - self.low,)
 
     @property
@@ -45,7 +45,7 @@ class NumberCovariate:
         return np.asarray((values - self.low) / (self.high - self.low))[:, None]
 
     def coded_value(self, value: Any) -> Floats:
-        """One value that a caller names."""
+        """Code one value."""
         if isinstance(value, str) or not np.isscalar(value) or not np.isfinite(float(value)):  # type: ignore[arg-type]
             raise RiskError(f"covariate {self.name!r} is a number; found {value!r}")
         return self.coded(np.array([float(value)]))  # type: ignore[arg-type]
@@ -134,12 +134,12 @@ class Coding:
 def coding_of(
     columns: Columns, names: Sequence[str], reference: Mapping[str, str], units: Mapping[str, float | str]
 ) -> Coding:
-    """How to code these columns of a frame; constant ones are refused."""
+    """The coding of these columns of a frame; constant ones are refused."""
     return Coding(tuple(_covariate(columns, name, reference, units) for name in names))
 
 
 def useful_unit(values: Floats, given: float | str | None) -> tuple[float, str]:
-    """The unit of an effect, and its name: the one given, 1 for small whole numbers, else one standard deviation."""
+    """Unit of an effect and its name: the stated one, 1 for small whole numbers, else one standard deviation."""
     if given is not None:
         return parse_number(given), str(given) if isinstance(given, str) else f"{given:g}"
     if (values == np.round(values)).all() and values.max() - values.min() <= _FEW_WHOLE:

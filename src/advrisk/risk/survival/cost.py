@@ -1,4 +1,4 @@
-"""What breaking costs, beside what training cost: rates of failure and cost ratios.
+"""Cost of attacks relative to training: rates of failure and cost ratios.
 
 Meyers et al., Eq. 5-8, with two repairs: a rate is no probability (that is 1 - exp(-r t)), and the time to be compared
 with training is E[T], the integral of the survival function.
@@ -27,15 +27,15 @@ BROKEN_FACTOR = 10.0
 
 @dataclass(frozen=True)
 class Rate:
-    """Failures in each unit of time, and what that makes in a longer one."""
+    """Failures per unit of time, and the probability of a failure within a time."""
 
     estimate: Estimate
-    unit: str  # what one unit of time is
+    unit: str  # the unit of time
 
     in_json: ClassVar[InJson] = {"estimate": ""}
 
     def probability(self, time: float) -> Estimate:
-        """1 - exp(-r t): of at least one failure within that time, if failures came at a constant rate."""
+        """1 - exp(-r t): probability of at least one failure within that time, at a constant rate."""
         if not time >= 0:
             raise RiskError(f"a time is at least 0, found {time}")
         value, low, high = (-math.expm1(-r * time) for r in self._ends)
@@ -82,7 +82,7 @@ def failure_rate(
 
 
 def rate_influence(failures: Floats, spent: Floats) -> Floats:
-    """What each sample contributes to the error of the ratio: (failures - r spent) / mean spent."""
+    """Influence of each sample on the ratio: (failures - r spent) / mean spent."""
     rate = failures.sum() / spent.sum()
     return np.asarray((failures - rate * spent) / spent.mean())
 
@@ -112,12 +112,12 @@ def cost_ratio(
 
 
 def total_cost_ratio(train_seconds: float, fit: SurvivalFit, **asked: Any) -> Estimate:
-    """The whole training time over E[T]: how many samples break while the model is trained once."""
+    """Total training time over E[T]: the number of samples that break while the model is trained once."""
     return cost_ratio(train_seconds, fit, **asked)
 
 
 def over_mean(seconds: float, mean: Estimate, *, seconds_per_unit: float = 1.0) -> Estimate:
-    """Seconds over a mean time, the ends of the interval exchanged."""
+    """Seconds over a mean time, which exchanges the ends of the interval."""
 
     def ratio(time: float) -> float:
         return math.inf if time == 0 else seconds / (time * seconds_per_unit)
@@ -127,7 +127,7 @@ def over_mean(seconds: float, mean: Estimate, *, seconds_per_unit: float = 1.0) 
 
 
 def mean_of(estimates: Sequence[Estimate], *, of: str = "estimates") -> Estimate:
-    """The mean of several numbers from one fit; its ends are the means of theirs, as their errors go together."""
+    """Mean of several estimates from one fit, with mean limits, as their errors are dependent."""
     if not estimates:
         raise RiskError("no estimate to take the mean of")
     value, low, high = (float(np.mean([getattr(one, end) for one in estimates])) for end in ("value", "low", "high"))

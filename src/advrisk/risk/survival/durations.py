@@ -43,13 +43,13 @@ class NoDurationsError(RiskError):
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the rows of one model, of the arms that are fitted."""
+    """Numbers of rows of one model and the fitted arms, by outcome."""
 
     events: int = 0  # broken after some work
     resisted: int = 0  # censored, as are the next four
     rejected: int = 0
     timeout: int = 0
-    unconfirmed: int = 0  # the attack saw a success that the judge did not
+    unconfirmed: int = 0  # the judge did not confirm the attack's success
     already_wrong: int = 0  # mass at zero: not fitted
     without_work: int = 0  # broken before the first unit of the measure: mass at zero, too
     error: int = 0  # left out
@@ -75,33 +75,39 @@ class Tally:
         """Rows with a duration."""
         return self.events + self.censored
 
+    @property
+    def share_attacked(self) -> float:
+        """Of the rows that count, those whose sample was correct without any attack; 0 if none counts."""
+        attacked = self.fitted + self.without_work
+        return attacked / max(attacked + self.already_wrong, 1)
+
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of one model beside its rows."""
+    """Properties of one model beside its rows."""
 
     tags: Mapping[str, Any]
     train_s: float | None
     train_samples: int | None
-    inference_s: float | None  # seconds of a clean pass, for each sample
-    right: Mapping[str, float] | None  # sample -> 1 if its clean input is answered correctly; None: not asked
+    inference_s: float | None  # seconds of a clean pass per sample
+    right: Mapping[str, float] | None  # sample -> 1 if its clean answer is correct; None: not measured
     n_clean_rejected: int = 0
     train_process_s: float | None = None  # processor seconds of training
     train_cost: float | None = None  # as the study states it, in any unit
-    wrong: Mapping[str, float] = field(default_factory=dict)  # sample -> 1 if incorrectly; a refusal is neither
+    wrong: Mapping[str, float] = field(default_factory=dict)  # sample -> 1 if it is incorrect; a refusal is neither
 
     def training_seconds(self, measure: WorkMeasure) -> float | None:
-        """Seconds of training in the unit of the durations: of processors for `process-seconds`, else of the clock."""
+        """Training time in the unit of the durations: processor time for `process-seconds`, else wall time."""
         return self.train_process_s if measure == "process-seconds" else self.train_s
 
     @property
     def clean_accuracy(self) -> float | None:
-        """The share of clean inputs that are answered correctly; of a model that answers at random, of queries."""
+        """Clean accuracy; for a random model, the share of queries with a correct answer."""
         return None if not self.right else sum(self.right.values()) / len(self.right)
 
     @property
     def train_s_per_sample(self) -> float | None:
-        """Training seconds for each sample that it was trained on."""
+        """Training seconds per training sample."""
         return None if self.train_s is None or not self.train_samples else self.train_s / self.train_samples
 
 
@@ -117,10 +123,10 @@ class Durations:
     measure: WorkMeasure
     columns: Mapping[str, RowValues]
     zero: Mapping[str, RowValues]
-    seconds: Floats  # that belong to the durations, nan where nobody knows
+    seconds: Floats  # wall time of the durations; nan if not measured
     arms: Mapping[str, Mapping[str, Any]]  # fitted: arm -> family, norm, eps, objective, keep, params
     left_out: Mapping[str, str]  # arm -> why it is not fitted
-    by_arm: Mapping[tuple[str, str], Tally]  # model, arm -> what became of its rows
+    by_arm: Mapping[tuple[str, str], Tally]  # model, arm -> its rows by outcome
     facts: Mapping[str, Facts]
     samples: Mapping[str, Mapping[str, Any]]  # sample -> class, and its strata
     n_missing: int = 0  # rows of an unfinished run
@@ -137,20 +143,20 @@ class Durations:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that have a row."""
+        """Models with at least one row."""
         return tuple(self.tallies)
 
     def of_model(self, model: str) -> Flags:
-        """Which rows are of that model."""
+        """Mask of the rows of that model."""
         return np.asarray(self.columns["model"] == model, dtype=np.bool_)
 
     def kept(self, rows: Flags) -> "Durations":
-        """Some of the rows; tallies stay those of all of them."""
+        """Select rows; the tallies stay those of all rows."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         return replace(self, columns=columns, seconds=self.seconds[rows])
 
     def of_arms(self, arms: Sequence[str]) -> "Durations":
-        """The rows of these arms, also those at zero; the other arms are no longer fitted."""
+        """Select the rows and tallies of these arms."""
         rows = np.isin(self.columns["arm"], list(arms))
         zero = np.isin(self.zero["arm"], list(arms))
         kept = self.kept(np.asarray(rows, dtype=np.bool_))
@@ -163,7 +169,7 @@ class Durations:
 
     @property
     def tallies(self) -> dict[str, Tally]:
-        """What became of the rows, by model."""
+        """Rows by outcome, for each model."""
         found: dict[str, Tally] = {}
         for (model, _), tally in self.by_arm.items():
             found[model] = found.get(model, Tally()) + tally
@@ -183,7 +189,7 @@ class Durations:
 
 
 EPS, STEP, STEPS = "eps", "1/255", 255
-_MOST_STEPS = 128  # an eps above half of the range is no matter of grey levels
+_MOST_STEPS = 128  # an eps above half of the range is not reported in grey levels
 
 
 def default_units(
@@ -218,13 +224,13 @@ def rows_curve(columns: Mapping[str, Any], level: float) -> KaplanMeier | None:
 
 
 def model_curve(durations: Durations, model: str, level: float, *, among: Flags | None = None) -> KaplanMeier | None:
-    """The curve of a model's rows, or of some of them."""
+    """Kaplan-Meier curve of a model's rows, or of some of them."""
     own = durations.of_model(model)
     own = own if among is None else own & among
     return rows_curve({name: column[own] for name, column in durations.columns.items()}, level)
 
 
 def common_end(curves: Mapping[str, KaplanMeier]) -> float:
-    """Up to when the means of all these curves are known: where the first ends, unless nothing is left of it."""
+    """The latest time at which the means of all curves are defined: the first end of a curve above 0."""
     end = min(curve.end for curve in curves.values())
     return end if np.isfinite(end) else max(curve.longest for curve in curves.values())

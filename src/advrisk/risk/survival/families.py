@@ -33,11 +33,10 @@ class Slopes(NamedTuple):
 
 
 class Family(Protocol):
-    """What a fit and its predictions need of W."""
+    """Functions of W for fits and predictions."""
 
     name: FamilyName
     shape_sign: int  # the shape coefficients are shape_sign x log sigma, as lifelines has them
-    shape_name: str  # what exp(shape) is
     log_std: float  # the log of W's standard deviation
     centre: float  # W's mean
 
@@ -58,11 +57,10 @@ class Family(Protocol):
 
 
 class Weibull:
-    """W has the law of the least of many: log of an exponential variable."""
+    """Weibull: W is the log of an exponential variable (minimum extreme value)."""
 
     name: FamilyName = "weibull"
     shape_sign = -1
-    shape_name = "rho"
     log_std = math.log(math.pi / math.sqrt(6))
     centre = -float(np.euler_gamma)
 
@@ -99,11 +97,10 @@ class Weibull:
 
 
 class LogNormal:
-    """W is standard normal."""
+    """Log-normal: W is standard normal."""
 
     name: FamilyName = "lognormal"
     shape_sign = 1
-    shape_name = "sigma"
     log_std = 0.0
     centre = 0.0
 
@@ -137,11 +134,10 @@ class LogNormal:
 
 
 class LogLogistic:
-    """W is logistic."""
+    """Log-logistic: W is standard logistic."""
 
     name: FamilyName = "loglogistic"
     shape_sign = -1
-    shape_name = "b"
     log_std = math.log(math.pi / math.sqrt(3))
     centre = 0.0
 
@@ -168,7 +164,7 @@ class LogLogistic:
         return np.asarray(np.log1p(-survival) - np.log(survival))
 
     def log_mean(self, sigma: Floats) -> tuple[Floats, Floats]:
-        """pi sigma / sin(pi sigma) for sigma < 1, and no mean otherwise."""
+        """pi sigma / sin(pi sigma) for sigma < 1, otherwise infinite."""
         angle = math.pi * np.where(sigma < 1, sigma, 0.5)
         with np.errstate(divide="ignore"):
             value, slope = np.log(angle / np.sin(angle)), 1 - angle / np.tan(angle)

@@ -1,4 +1,4 @@
-"""A fitted model of survival times, and what it says: coefficients, survival, quantiles, means.
+"""A fitted model of survival times: coefficients, survival, quantiles, means.
 
 Meyers et al., "A Systematic Approach to Robustness Modelling": accelerated failure time, log T = x beta + sigma W.
 """
@@ -38,13 +38,13 @@ from advrisk.risk.survival.prediction import (
 from advrisk.risk.survival.records import AccelerationFactor, Coefficient, Curve, LawPart, PartialEffects
 
 EXTRAPOLATED = "extrapolated beyond"
-CURE_ALPHA = 0.05  # of the test whether some rows never fail
-_TIED = 10  # digits of log medians that decide whether two predictions are the same
+CURE_ALPHA = 0.05  # level of the test for a cured fraction
+_TIED = 10  # digits of log medians; predictions that agree in them are ties
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The names of the columns that say how long each row survived."""
+    """Names of the columns with the outcome of each row."""
 
     duration: str
     event: str
@@ -80,7 +80,7 @@ class SurvivalFit:
     _theta: Floats = field(repr=False)  # of the coded columns
     _covariance: Floats = field(repr=False)
     _clusters: NDArray[np.intp] | None = field(repr=False)  # of the model's rows
-    interval_quantile: float = field(repr=False)  # half an interval is so many standard errors
+    interval_quantile: float = field(repr=False)  # half width of an interval in standard errors
 
     @property
     def n_coefficients(self) -> int:
@@ -88,16 +88,16 @@ class SurvivalFit:
 
     @property
     def coefficient_covariance(self) -> Floats:
-        """Of the coefficients of the coded columns, scale before shape."""
+        """Covariance of the coefficients of the coded columns, scale before shape."""
         return self._covariance
 
     def moved(self, place: int, step: float) -> "SurvivalFit":
-        """The same law with one coefficient a step away: for slopes of what is predicted."""
+        """The same law with one coefficient moved by a step, for numerical slopes of predictions."""
         return replace(self, _theta=self._theta + step * (np.arange(self.n_coefficients) == place))
 
     @property
     def doubt(self) -> str:
-        """That there are few events for so many coefficients; empty where there are enough."""
+        """A note if there are few events for the number of coefficients, else empty."""
         return few_events(self.n_events, self.n_coefficients)
 
     @property
@@ -112,7 +112,7 @@ class SurvivalFit:
 
     @cached_property
     def concordance(self) -> float:
-        """How often the row with the longer predicted median lasts longer: whether the covariates order the times."""
+        """Concordance: how often the row with the longer predicted median survives longer."""
         eta, u = self._model.predictors(self._theta)
         median = eta + np.exp(u) * float(self._model.family.quantile(np.array([0.5]))[0])
         rows = self._model.rows
@@ -135,7 +135,7 @@ class SurvivalFit:
         return self._averaged(survival_at(time), at, LOG_LOG, f"survival at {time:g}")
 
     def density(self, time: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
-        """f(t) = h(t) S(t): failures in each unit of time about a time, as a share of all that began."""
+        """f(t) = h(t) S(t): failures per unit of time at a time, as a share of all rows at the start."""
         _check_time(time, least=0.0, above=True)
         return self._averaged(density_at(time), at, LOG, f"density at {time:g}")
 
@@ -157,7 +157,7 @@ class SurvivalFit:
 
     @cached_property
     def cure_p_value(self) -> float:
-        """The p-value of "all rows fail in the end", as the law has it; small where a share never does."""
+        """p-value of "all rows eventually fail", as the law assumes; small if a share never does."""
         return cure_p_value(self._model, self._theta, self._clusters)
 
     def quantile(self, share: float, *, at: Mapping[str, Any] | None = None) -> Estimate:
@@ -170,9 +170,9 @@ class SurvivalFit:
             raise RiskError(f"a quantile needs a share between 0 and 1, found {share}")
         if self.cure_p_value < CURE_ALPHA:
             raise RiskError(
-                f"more rows hold out than a {self.family} law allows, under which all fail in the end (p = "
-                f"{self.cure_p_value:.2g}), so its times by which a share has failed do not hold; use "
-                "kaplan_meier(durations, event).median(), of the rows that you ask about"
+                f"more rows survive than a {self.family} law allows, under which all eventually fail (p = "
+                f"{self.cure_p_value:.2g}), so its quantiles are not valid; use "
+                "kaplan_meier(durations, event).median() on the rows in question"
             )
         found = self._averaged(time_at(1 - share), at, LOG, f"time by which a share of {share:g} has failed")
         return replace(found, method=f"{found.method}{self._beyond(found.value, None)}")
@@ -218,12 +218,12 @@ class SurvivalFit:
         *,
         at: Mapping[str, Any] | None = None,
     ) -> PartialEffects:
-        """Survival curves if every row had this value of a covariate, all else as it is or as `at` says."""
+        """Survival curves with one value of a covariate for all rows, and other covariates unchanged or as in `at`."""
         curves = tuple(self.curve(times, at={**(at or {}), covariate: value}) for value in values)
         return PartialEffects(covariate, tuple(values), curves)
 
     def acceleration_factors(self) -> tuple[AccelerationFactor, ...]:
-        """exp(beta) of each covariate: by what its whole range, or one useful unit, multiplies survival times."""
+        """exp(beta) of each covariate: the factor on survival times of its whole range, or of one useful unit."""
         changing = {one.name for one in self.shape_coding.covariates}
         where = "where 63 % have failed" if self.family == "weibull" else "at the median"
         return tuple(
@@ -240,7 +240,7 @@ class SurvivalFit:
         )
 
     def contrast(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> Estimate:
-        """By how much the log of times is greater at the first than at the second, all else alike."""
+        """Difference of log times between two settings, with all other covariates equal."""
         if changing := sorted({one.name for one in self.shape_coding.covariates} & (first.keys() | second.keys())):
             raise RiskError(f"no one factor tells two laws of different shape apart; {changing[0]} moves the shape")
         (x, _), (y, _) = self._rows_at(first), self._rows_at(second)
@@ -251,7 +251,7 @@ class SurvivalFit:
         return self._estimate(value, value - half, value + half, "difference of log times")
 
     def outside(self, at: Mapping[str, Any]) -> tuple[str, ...]:
-        """The covariates whose value lies beyond what the rows show: predictions there are extrapolated."""
+        """Covariates whose value lies outside the range of the rows, so that predictions are extrapolated."""
         self._check_at(at)
         known = {one.name: one for one in (*self.scale_coding.covariates, *self.shape_coding.covariates)}
         for name, value in at.items():
@@ -285,7 +285,7 @@ class SurvivalFit:
         return tuple(one.name for one in (*self.scale_coding.covariates, *self.shape_coding.covariates))
 
     def _beyond(self, time: float, seen: float | None) -> str:
-        """In words, that nobody watched for that long; empty where somebody did."""
+        """A note if a time exceeds the longest duration, else empty."""
         end = self.longest if seen is None else seen
         return f", {EXTRAPOLATED} {end:g}" if time > end * (1 + 1e-12) else ""
 
@@ -322,7 +322,7 @@ class SurvivalFit:
         return float(found.value.mean()), slope, len(x)
 
     def _error(self, slope: Floats) -> float:
-        """The standard error of what has these slopes in the coefficients."""
+        """Delta-method standard error from slopes in the coefficients."""
         return math.sqrt(max(float(slope @ self._covariance @ slope), 0.0))
 
     def _without_mean(self, at: Mapping[str, Any] | None, quantiles: float) -> bool:
@@ -344,7 +344,7 @@ class SurvivalFit:
 
 
 def is_extrapolated(estimate: Estimate | None) -> bool:
-    """Whether a time, or what was made of it, goes beyond what was seen."""
+    """Whether a time, or a prediction from it, lies beyond the observed durations."""
     return estimate is not None and EXTRAPOLATED in estimate.method
 
 

@@ -195,7 +195,7 @@ def _owner(covariate: Covariate) -> tuple[str, str | None, float, str]:
 
 
 def refuse_divergence(model: LawLikelihood, found: Maximum, coding: Coding) -> None:
-    """An error that names what the likelihood runs off along, if it does."""
+    """Raise an error that names the direction along which the likelihood is unbounded, if any."""
     if not _suspicious(found):
         return
     way = growing_direction(model)
@@ -208,13 +208,13 @@ def refuse_divergence(model: LawLikelihood, found: Maximum, coding: Coding) -> N
         owner = ["", *(one.name for one in coding.covariates for _ in one.columns)]
         named = dict.fromkeys(owner[i] for i in range(1, len(owner)) if abs(way[i]) > 1e-6)
         raise RiskError(
-            f"{' and '.join(map(repr, named))} together tell rows without an event from those with one, so the effects "
-            "have no finite estimate; leave one out, or leave out the rows that they settle"
+            f"{' and '.join(map(repr, named))} together separate rows without an event from those with one, so the "
+            "effects have no finite estimate; leave one out, or leave out the separated rows"
         )
     _, u = model.predictors(found.at)
     if np.exp(u).max() > _HUGE_SPREAD:
         raise RiskError(
-            f"the {model.family.name} fit spreads the log durations without end (sigma = {np.exp(u).max():.3g}): "
+            f"the spread of the log durations diverges in the {model.family.name} fit (sigma = {np.exp(u).max():.3g}): "
             "events come at once or not at all; compare shares that fail instead of times"
         )
     if not found.converged:
@@ -225,7 +225,7 @@ def refuse_divergence(model: LawLikelihood, found: Maximum, coding: Coding) -> N
 
 
 def growing_direction(model: LawLikelihood) -> Floats | None:
-    """A change of (beta/sigma, 1/sigma) along which the likelihood grows for ever; None if there is none.
+    """A direction of (beta/sigma, 1/sigma) along which the likelihood is unbounded; None if there is none.
 
     This holds for a constant shape.
     """

@@ -1,4 +1,4 @@
-"""Columns of a table, whatever kind of table it is: a dict of arrays, an Arrow table, a pandas or a polars frame."""
+"""Columns of any table: a dict of arrays, an Arrow table, a pandas or a polars frame."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Kaplan and Meier (1958): the survival curve that the rows show, without a law.
+"""Kaplan and Meier (1958): the nonparametric survival curve.
 
 Pass counts need no interval method here: an event noticed at pass k lies in (k - 1, k], all intervals are of one grid,
 and on its points the curve is the same.
@@ -21,14 +21,14 @@ from advrisk.risk.proportion import t_quantile
 from advrisk.risk.survival.checks import checked_duration, checked_event
 from advrisk.risk.survival.frames import Floats, read_columns
 
-_HIGH = 0.05  # a curve that ends below this is as good as down
+_HIGH = 0.05  # a curve that ends below this has no plateau
 _RARE = 0.05
-_BLOCK = 2_000_000  # numbers that are held at once
+_BLOCK = 2_000_000  # numbers in memory at once
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """A curve that ends flat and high: samples that no one breaks."""
+    """A plateau at the end of a curve: samples that no arm breaks."""
 
     share: Estimate
     since: float  # the last event
@@ -121,17 +121,17 @@ class KaplanMeier:
         return Estimate(value, min(low, self.longest), high, self.level, self.n, f"Kaplan-Meier, {what}{beyond}")
 
     def median(self) -> Estimate:
-        """The time by which half have failed; infinite where that was not reached."""
+        """The time by which half have failed; infinite if the curve stays above 1/2."""
         return self.quantile(0.5)
 
     @property
     def end(self) -> float:
-        """Up to when means are known: the longest duration, or any time once nothing is left."""
+        """The latest time of a mean: the longest duration, or infinity once the curve is 0."""
         return np.inf if self.survival[-1] == 0 else self.longest
 
     def _area(self, until: float) -> tuple[float, Floats]:
-        """The area under the curve up to a time, and what of it lies after each time."""
-        if until > self.longest and self.survival[-1] == 0:  # nothing is left, so nothing is added
+        """The area under the curve up to a time, and its part after each time."""
+        if until > self.longest and self.survival[-1] == 0:  # no area beyond
             until = self.longest
         self._check(until)
         inside = self.times < until
@@ -142,18 +142,18 @@ class KaplanMeier:
         return float(areas.sum()), np.concatenate([after, np.zeros(self.times.size - after.size)])
 
     def _unseen(self, until: float) -> float:
-        """How far a mean may be off where all rows are alike: a share that no row shows, times the whole length."""
+        """Error bound of a mean if all rows are equal: an unobserved share times the whole length."""
         return until * (1 - _none_seen(self.n_clusters or self.n, self.level))
 
     def _check(self, time: float) -> None:
         if not 0 < time <= self.longest * (1 + 1e-12):
             raise RiskError(
-                f"a Kaplan-Meier curve says nothing of time {time:g}: the longest duration is {self.longest:g}"
+                f"a Kaplan-Meier curve is undefined at time {time:g}: the longest duration is {self.longest:g}"
             )
 
 
 def _first_below(times: Floats, curve: Floats, height: float) -> float:
-    """The first time at which a curve is at that height or below; infinite where it never is."""
+    """The first time at which a curve is at that height or below; infinite if there is none."""
     there = np.flatnonzero(curve <= height + 1e-12)
     return float(times[there[0]]) if there.size else np.inf
 
@@ -204,7 +204,7 @@ def _codes(cluster: ArrayLike | None, n: int) -> tuple[tuple[str, ...], NDArray[
     if codes.size != n:
         raise RiskError(f"there must be a cluster for each of the {n} rows, found {codes.size}")
     if codes.max() == 0:
-        raise RiskError("all rows are of one cluster, which says nothing of how much clusters differ")
+        raise RiskError("all rows are of one cluster; the variance between clusters needs two or more")
     return tuple(map(str, names.tolist())), codes
 
 
@@ -290,7 +290,7 @@ def _band(survival: Floats, rows: _Rows, quantile: float, level: float) -> tuple
 
 
 def _none_seen(n: int, level: float) -> float:
-    """The least survival of which n rows without an event leave this much doubt (Clopper and Pearson)."""
+    """Lower limit of survival after n rows without an event (Clopper and Pearson)."""
     return float(((1 - level) / 2) ** (1 / n))
 
 

@@ -19,13 +19,13 @@ from advrisk.risk.survival.families import Family, Slopes
 from advrisk.risk.survival.frames import Floats
 
 _BLOCK = 8192
-_NARROW = 1e-6  # ln t - ln lower, below which the density in the middle stands for the interval
-_LONGEST = 50.0  # -log S of a row; beyond, one row would say everything
+_NARROW = 1e-6  # ln t - ln lower, below which the density in the middle approximates the interval
+_LONGEST = 50.0  # -log S of a row; beyond, one row would dominate
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Times as the likelihood sees them: first the exact events, then the censored rows, then the intervals."""
+    """Times in the order of the likelihood: exact events, then censored rows, then intervals."""
 
     log_t: Floats
     log_lower: Floats  # of the intervals; -inf where the event may have come at any time before
@@ -158,7 +158,7 @@ class LawLikelihood:
 
     @property
     def longest_step(self) -> Floats:
-        """Of a climb: log sigma is not to leap, as the likelihood is flat where sigma is large."""
+        """Step limits of Newton's method: log sigma moves slowly, as the likelihood is flat for a large sigma."""
         return np.repeat([20.0, 1.0], [self.n_scale, self.v.shape[1]])
 
     def predictors(self, theta: Floats) -> tuple[Floats, Floats]:
@@ -206,7 +206,7 @@ def predictors(family: Family, theta: Floats, x: Floats, v: Floats) -> tuple[Flo
 
 
 def cure_p_value(model: LawLikelihood, theta: Floats, clusters: NDArray[np.intp] | None) -> float:
-    """One-sided: small where more rows hold out, and for longer, than a law under which all fail allows."""
+    """One-sided p-value: small if more rows survive, and for longer, than a law under which all fail allows."""
     from scipy.special import ndtr
 
     eta, u = model.predictors(theta)

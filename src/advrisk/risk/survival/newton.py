@@ -1,4 +1,4 @@
-"""Newton's method, damped so that every step climbs."""
+"""Damped Newton's method: every step increases the likelihood."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _CLOSE = 1e-10  # what is left to gain; the step that is taken last leaves about
 
 
 class Maximum(NamedTuple):
-    """Where the climb ended."""
+    """Result of Newton's method."""
 
     at: Floats
     likelihood: Likelihood
@@ -64,7 +64,7 @@ def _ascent(now: Likelihood) -> Floats:
 def _climbed(
     objective: Callable[[Floats], Likelihood], at: Floats, now: Likelihood, step: Floats
 ) -> tuple[Floats, Likelihood] | None:
-    """The first point along the step, halved again and again, that is higher by a fair share of what was promised."""
+    """Backtracking line search: halve the step until it gains a fair share of the predicted increase."""
     promised = float(now.gradient @ step)
     share = 1.0
     for _ in range(_HALVINGS):
@@ -78,7 +78,7 @@ def _climbed(
 
 
 def _tried(objective: Callable[[Floats], Likelihood], at: Floats) -> Likelihood:
-    """Far from the data, likelihoods leave the numbers; such points are not taken."""
+    """Evaluate the objective without warnings, as it may overflow far from the data."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return objective(at)
 

@@ -1,4 +1,4 @@
-"""Numbers of every model and their differences on the same samples: what the Pareto set is made of."""
+"""Criteria of the Pareto front: values of every model and paired differences on the same samples."""
 
 import math
 from itertools import permutations
@@ -16,7 +16,7 @@ ACCURACY, FAILURES, TRAINING = "clean accuracy", "failures under attack", "train
 
 
 def clean_accuracies(durations: Durations, level: float) -> Criterion | None:
-    """The share of samples that are right clean; of differences, on the samples that both answered."""
+    """Clean accuracy; differences use the samples that both models answered."""
     right = {model: durations.facts[model].right for model in durations.models}
     if any(found is None for found in right.values()):
         return None
@@ -36,7 +36,7 @@ def clean_accuracies(durations: Durations, level: float) -> Criterion | None:
 
 
 def failure_rates(durations: Durations, level: float) -> Criterion | None:
-    """f_adv: failures over what was spent, for each model; differences by the samples' influence on both."""
+    """f_adv: failures over time spent, for each model; differences by the samples' influence on both."""
     found = {model: durations.by_sample(model) for model in durations.models}
     if any(not spent.sum() > 0 for _, spent in found.values()):
         return None
@@ -50,7 +50,7 @@ def failure_rates(durations: Durations, level: float) -> Criterion | None:
 
 
 def training_costs(durations: Durations, level: float) -> Criterion | None:
-    """Training seconds, as they were measured: an exact number of each model."""
+    """Measured training seconds, an exact number for each model."""
     seconds = {model: durations.facts[model].train_s for model in durations.models}
     known = {model: value for model, value in seconds.items() if value is not None}
     if len(known) < len(seconds):
@@ -63,7 +63,7 @@ def training_costs(durations: Durations, level: float) -> Criterion | None:
 
 
 def _difference(value: float, influence: Floats, level: float) -> Estimate:
-    """Where no sample differs, nothing is known of how much they could: the interval is without ends."""
+    """Interval of a paired difference; infinite if no sample differs, as the spread is then unknown."""
     n = len(influence)
     spread = float(np.std(influence, ddof=1)) if n > 1 else 0.0
     half = float(t_quantile(n, level)) * spread / math.sqrt(n) if spread > 0 else math.inf

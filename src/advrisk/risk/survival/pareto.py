@@ -1,4 +1,4 @@
-"""The models that no other beats in everything: clean accuracy, failures under attack, and what training cost.
+"""Pareto front of models: clean accuracy, failures under attack, and training cost.
 
 One model dominates another if it is at least as good by every criterion and better by one. Values are estimates, so a
 comparison may be undecided: some interval of a difference holds zero.
@@ -17,7 +17,7 @@ Dominance = Literal["yes", "no", "undecided"]
 
 @dataclass(frozen=True)
 class Criterion:
-    """A number of every model, and how any two differ: `difference[a, b]` is that of a less that of b, paired."""
+    """A value of every model, with paired differences: `difference[a, b]` is that of a minus that of b."""
 
     name: str
     values: Mapping[str, float]
@@ -42,23 +42,23 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one model stands."""
+    """Position of one model relative to the front."""
 
     model: str
-    on_front: bool  # by the values: nobody dominates it
+    on_front: bool  # by the values: no model dominates it
     dominated_by: tuple[str, ...]  # by the values
-    decided: bool  # whether the intervals leave no doubt about the two above
+    decided: bool  # whether the intervals decide the two above
     undecided_against: tuple[str, ...]
 
 
 def dominates(a: str, b: str, criteria: Sequence[Criterion]) -> bool:
-    """By the values."""
+    """Whether one model dominates another by the values."""
     gains = [one.gain(a, b) for one in criteria]
     return min(gains) >= 0 and max(gains) > 0
 
 
 def surely_dominates(a: str, b: str, criteria: Sequence[Criterion]) -> Dominance:
-    """The same with the intervals: `no` where b is surely better in something, or a in nothing, all being exact."""
+    """Dominance by the intervals: `no` if b is surely better in a criterion, or a surely not worse but never better."""
     if any(one.surely_better(b, a) for one in criteria):
         return "no"
     if all(one.surely_not_worse(a, b) for one in criteria):
@@ -67,7 +67,7 @@ def surely_dominates(a: str, b: str, criteria: Sequence[Criterion]) -> Dominance
 
 
 def pareto_set(models: Sequence[str], criteria: Sequence[Criterion]) -> tuple[Standing, ...]:
-    """Every model: on the front or not, by its values, and whether that is beyond doubt."""
+    """Position of every model by its values, and whether the intervals decide it."""
     if not models or not criteria:
         raise RiskError(f"a comparison needs models and criteria, found {len(models)} and {len(criteria)}")
     dominated: dict[str, list[str]] = {model: [] for model in models}
@@ -80,7 +80,7 @@ def pareto_set(models: Sequence[str], criteria: Sequence[Criterion]) -> tuple[St
 
 
 def _standing(model: str, dominated_by: tuple[str, ...], answers: Mapping[str, Dominance]) -> Standing:
-    """A model is surely dominated if one other surely does it; surely on the front if surely nobody does."""
+    """Position of one model; decided if another surely dominates it, or surely none does."""
     open_ = tuple(other for other, answer in answers.items() if answer == "undecided")
     sure = any(answer == "yes" for answer in answers.values()) if dominated_by else not open_
     return Standing(model, not dominated_by, dominated_by, sure, () if sure and dominated_by else open_)

@@ -60,7 +60,7 @@ def density_at(time: float) -> Law:
 
 
 def time_at(survival: float) -> Law:
-    """The time at which S has come down to this."""
+    """The time at which S falls to this share."""
 
     def law(family: Family, eta: Floats, u: Floats) -> Predicted:
         w = float(family.quantile(np.array([survival]))[0])
@@ -114,7 +114,7 @@ LOG_LOG = Transform(
 
 
 def below(limit: float) -> Transform:
-    """The log-odds of what lies between 0 and a limit, so that no interval leaves it."""
+    """Log-odds scale of values between 0 and a limit, so that intervals stay inside."""
     most = limit * (1 - 1e-12)  # where nothing fails in time, rounding may reach the limit
 
     def to(value: float) -> float:
@@ -127,7 +127,7 @@ def below(limit: float) -> Transform:
 
 
 def interval(value: float, error: float, quantile: float, scale: Transform) -> tuple[float, float]:
-    """On that scale, symmetric; back where the value came from."""
+    """Interval that is symmetric on that scale, transformed back."""
     with np.errstate(over="ignore"):
         ends = scale.back(scale.to(value) + quantile * error * abs(scale.slope(value)) * np.array([-1.0, 1.0]))
     return min(float(ends.min()), value), max(float(ends.max()), value)
@@ -144,7 +144,7 @@ def concordance(duration: Floats, predicted: Floats, event: Floats) -> float:
     before = _events_before(times, happened)
     pairs = int(before.sum())
     if not pairs:
-        raise RiskError("no two rows can be compared: no row is known to last longer than one with an event")
+        raise RiskError("no two rows can be compared: no row certainly lasts longer than one with an event")
     predicted = predicted[order]
     by_value = np.argsort(predicted)
     ranks = np.empty(len(times), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""What a fit says of each covariate."""
+"""Results of a fit for each covariate."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -14,7 +14,7 @@ LawPart = Literal["scale", "shape"]
 
 @dataclass(frozen=True)
 class Effect:
-    """A coefficient in one unit, with what its standard error says of it."""
+    """A coefficient in one unit, with standard error, interval and p-value."""
 
     estimate: Estimate
     standard_error: float
@@ -29,11 +29,11 @@ class Coefficient:
     name: str  # `intercept`, the covariate, or `covariate=level` against the covariate's reference
     part: LawPart
     covariate: str | None  # None for an intercept
-    reference: str | None  # the level that others are measured against, of text
-    unit: float  # of a number: for how much of it `per_unit` is
+    reference: str | None  # the reference level of text
+    unit: float  # of a number: the difference for `per_unit`
     unit_text: str  # the same in words: `1/255`
     scaled: Effect  # for the covariate's whole range, from its least value to its greatest
-    natural: Effect  # for 1, as the frame has it
+    natural: Effect  # for 1 in the frame's units
 
     in_json: ClassVar[InJson] = {
         **dict.fromkeys(("covariate", "scaled", "natural")),
@@ -53,12 +53,12 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class AccelerationFactor:
-    """How many times longer survival lasts; below 1 it is shorter."""
+    """Factor on survival times; below 1, survival is shorter."""
 
     name: str
     per_range: Estimate
     per_unit: Estimate
-    unit: float  # of a number: for how much of it `per_unit` is
+    unit: float  # of a number: the difference for `per_unit`
     unit_text: str
     holds: str  # `at every quantile`, or where, if the covariate changes the shape too
 

@@ -1,4 +1,4 @@
-"""How strong an attack or a defence is set, from 0 to 1 within its kind: the min-max scaling of Meyers et al., 5.5.
+"""Strength of an attack or a defence from 0 to 1 within its kind: the min-max scaling of Meyers et al., 5.5.
 
 Sizes of different attacks (a distance in linf, a number of pixels, of classes) are no one number. So the setting that
 varies within one kind is scaled from its least value, 0, to its greatest, 1. A larger number is not always stronger: of
@@ -13,9 +13,9 @@ from advrisk.core.errors import RiskError
 from advrisk.risk.survival.durations import Durations
 
 ATTACK_STRENGTH, DEFENCE_STRENGTH = "attack_strength", "defence_strength"
-DEFENCE, UNDEFENDED = "defence", "none"  # the tag of a defended model, and what stands for it in a bare one
+DEFENCE, UNDEFENDED = "defence", "none"  # the tag of a defended model, and its value for an undefended one
 
-ArmSettings = Mapping[str, Mapping[str, float]]  # arm or model -> what may vary
+ArmSettings = Mapping[str, Mapping[str, float]]  # arm or model -> its settings
 
 
 def attack_strengths(durations: Durations) -> dict[str, float]:
@@ -44,19 +44,19 @@ def defence_strengths(durations: Durations) -> dict[str, float]:
 
 
 def _of_undefended(durations: Durations) -> set[str]:
-    """The tags that models without a defence have: they are no settings of one."""
+    """Tags of models without a defence, which are not settings of one."""
     return {tag for facts in durations.facts.values() if DEFENCE not in facts.tags for tag in facts.tags}
 
 
 def varying(settings: ArmSettings) -> list[str]:
-    """The settings that all of them have and that differ; eps before all others."""
+    """Settings that all of them have and that differ, eps first."""
     shared = set.intersection(*(set(one) for one in settings.values()))
     differing = sorted(name for name in shared if len({one[name] for one in settings.values()}) > 1)
     return ["eps"] if "eps" in differing else differing
 
 
 def scaled(settings: ArmSettings, kind: str, what: str) -> dict[str, float]:
-    """Each one's setting from 0 to 1; all 0 where nothing varies, an error where several settings do."""
+    """Setting of each from 0 to 1; 0 if nothing varies, an error if several settings do."""
     names = varying(settings)
     if len(names) > 1:
         raise RiskError(

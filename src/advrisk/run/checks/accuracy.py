@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from advrisk.core.containment import Containment
-from advrisk.core.errors import StudyError
 from advrisk.core.flags import BATCH_DEPENDENT, FLAGS
+from advrisk.core.mistakes import joined
 from advrisk.core.numbers import percent_text
 from advrisk.engine import Model, predicted
 from advrisk.engine.threads import one_thread
@@ -38,7 +38,7 @@ _CAUSES = "normalisation (`mean`, `std`), order of channels, scale of inputs, or
 
 
 @dataclass(frozen=True)
-class CleanAnswers:
+class CheckedAnswers:
     """What a model says of clean samples, those left out that it answered with numbers that are not finite."""
 
     x: NDArray[np.float32]
@@ -53,10 +53,10 @@ class CleanAnswers:
     def n_correct(self) -> int:
         return int((self.predicted == self.labels).sum())
 
-    def some(self, most: int) -> "CleanAnswers":
+    def some(self, most: int) -> "CheckedAnswers":
         """At most so many of them, spread evenly over their order, which may be one of classes."""
         rows = _spread(self.n, most)
-        return CleanAnswers(self.x[rows], self.predicted[rows], self.labels[rows])
+        return CheckedAnswers(self.x[rows], self.predicted[rows], self.labels[rows])
 
     def __str__(self) -> str:
         share = percent_text(self.n_correct / self.n, 1)
@@ -89,14 +89,14 @@ def refuse_miswired(bench: Workbench) -> list[str]:
         if spec.expect_accuracy == 0 or (spec.expect_accuracy is None and examined_before):
             continue
         with one_thread():
-            examined = _Examined(bench, spec, bench.material.models[name])
+            examined = Examination(bench, spec, bench.material.models[name])
             complaint, doubt = examined.complaint(), examined.doubt()
         if complaint:
             refused.append(bench.study.where.error(("models", name), complaint))
         elif doubt:
             doubts.append(str(bench.study.where.error(("models", name), doubt)))
     if refused:
-        raise StudyError("\n".join(map(str, refused)))
+        raise joined(refused)
     return doubts
 
 
@@ -108,7 +108,7 @@ def _held(bench: Workbench) -> set[tuple[str, str]]:
     return {(row["model"], row["digest"]) for row in rows}
 
 
-class _Examined:
+class Examination:
     """A model and what it says of clean samples to evaluate."""
 
     def __init__(self, bench: Workbench, spec: ModelSpec, model: Model) -> None:
@@ -153,7 +153,7 @@ class _Examined:
             return noted, f"its training noted {percent_text(noted, 1)} on test samples"
         return None
 
-    def _too_few(self, answers: CleanAnswers) -> str:
+    def _too_few(self, answers: CheckedAnswers) -> str:
         expected = self._expected()
         if expected is not None and is_far_below(answers.n_correct, answers.n, expected[0]):
             return f"{answers}, and {expected[1]}{_surprise(answers, expected[0])}"
@@ -162,13 +162,13 @@ class _Examined:
             return f"{answers}, no better than chance ({percent_text(chance, 1)})"
         return ""
 
-    def _looked_for(self, answers: CleanAnswers) -> list[WiringTrial]:
+    def _looked_for(self, answers: CheckedAnswers) -> list[WiringTrial]:
         """What is tried where nothing is wrong so far: only labels, if a pass may be charged for."""
         if self.model.capability == "gradients":
             return self._tried(answers, max_s=_LOOKED_FOR_S, most=MOST_LOOKED_FOR)
         return other_labels(answers.predicted, answers.labels)
 
-    def _tried(self, answers: CleanAnswers, *, max_s: float, most: int = MOST_QUERIED) -> list[WiringTrial]:
+    def _tried(self, answers: CheckedAnswers, *, max_s: float, most: int = MOST_QUERIED) -> list[WiringTrial]:
         some = answers.some(most)
         given = some.x, some.predicted, some.labels
         return [
@@ -205,17 +205,17 @@ def _asking(model: Model, containment: Containment) -> Ask:
     return ask
 
 
-def _answers(ask: Ask, x: NDArray[np.float32], labels: Classes) -> CleanAnswers | None:
+def _answers(ask: Ask, x: NDArray[np.float32], labels: Classes) -> CheckedAnswers | None:
     """None where the model fails: that becomes rows of the run, like any failure."""
     try:
         said = ask(x)
     except Exception:  # whatever the user's model does with real samples
         return None
     answered = said >= 0
-    return CleanAnswers(x[answered], said[answered], labels[answered]) if answered.any() else None
+    return CheckedAnswers(x[answered], said[answered], labels[answered]) if answered.any() else None
 
 
-def _surprise(answers: CleanAnswers, expected: float) -> str:
+def _surprise(answers: CheckedAnswers, expected: float) -> str:
     probability = probability_at_most(answers.n_correct, answers.n, expected)
     shown = f"{probability:.1g}" if probability >= 1e-6 else "less than 1e-6"
     return f", under which so few would be seen with probability {shown}"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from advrisk.assess.damage.sizes import untried
 from advrisk.assess.gate.verdict import UNTRIED
 from advrisk.core.errors import StudyError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import matches
 from advrisk.plan import ConfiguredDetector
 from advrisk.risk.losses import bound_losses
@@ -28,15 +29,17 @@ def refuse_gate(
         return
     attacks = _attacks(study, arms)
     ground = _ground(study, models, attacks, detectors, refuses=refuses)
-    required = []
+    required: list[Requirement] = []
+    mistakes = Mistakes()
     for place, text in enumerate(study.gate):
-        try:
+        with mistakes.collect(), study.where.at(("gate", place)):
             required += expanded(parse_requirement(text), ground)
-        except StudyError as error:
-            raise study.where.error(("gate", place), str(error)) from None
+    mistakes.refuse()  # a target may be about the requirements
     for target in targets:
-        _refuse_target(study, target, ground, required)
-        _refuse_untried(target, ground, attacks)
+        with mistakes.collect():
+            _refuse_target(study, target, ground, required)
+            _refuse_untried(target, ground, attacks)
+    mistakes.refuse()
 
 
 def _attacks(study: StudySpec, arms: Iterable[Arm]) -> list[Arm]:

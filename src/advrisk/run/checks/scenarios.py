@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advrisk.core.errors import AdvriskError, StudyError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.core.traits import gives
 from advrisk.parts.data import Dataset
@@ -18,16 +19,14 @@ def refuse_losses(study: StudySpec, models: Sequence[ModelCard], arms: Sequence[
     """Losses that are unknown, that lack something, that need more than a model says, or than attacks ask."""
     if not study.losses:
         return
+    mistakes = Mistakes()
     for place in range(len(study.losses)):
-        try:
+        with mistakes.collect(), study.where.at(("losses", place)):
             _check_loss(study, place, models)
             _refuse_unasked(study, place, arms)
-        except AdvriskError as error:
-            raise study.where.error(("losses", place), str(error)) from None
-    try:
+    mistakes.refuse()
+    with study.where.at(("losses",)):
         bound_losses(study.loss_entries(), folder=study.where.folder)
-    except AdvriskError as error:
-        raise study.where.error(("losses",), str(error)) from None
 
 
 def _check_loss(study: StudySpec, place: int, models: Sequence[ModelCard]) -> None:
@@ -62,16 +61,28 @@ def refuse_scenarios(
     """Scenarios that are no trees of likelihoods, or speak of arms or strata that the study does not have."""
     if not study.scenarios:
         return
-    nothing = _empty_tensor(arms, data, rows)
+    nothing, mistakes = _empty_tensor(arms, data, rows), Mistakes()
     for name, tree in study.scenarios.items():
         try:
             scenario_risk(nothing, Scenario.from_mapping(name, tree)).total()
         except MissingArmsError as error:
             entries = [entry for name in error.names if (entry := entry_for(name, registries))]
             remedy = f"; add to `arms`: {' and '.join(entry for entry, _ in entries)}" if entries else ""
-            raise _complaint(study, f"{error}{remedy}") from None
+            mistakes.add(_complaint(study, f"{error}{remedy}"))
         except AdvriskError as error:
-            raise _complaint(study, str(error)) from None
+            mistakes.add(_complaint(study, str(error)))
+    mistakes.refuse()
+
+
+def refuse_malformed_scenarios(study: StudySpec) -> None:
+    """Scenarios that are no trees of likelihoods, whatever arms and samples there are."""
+    mistakes = Mistakes()
+    for name, tree in study.scenarios.items():
+        try:
+            Scenario.from_mapping(name, tree)
+        except AdvriskError as error:
+            mistakes.add(_complaint(study, str(error)))
+    mistakes.refuse()
 
 
 def _empty_tensor(arms: Sequence[Arm], data: Dataset, rows: Sequence[int]) -> RiskTensor:

@@ -5,6 +5,7 @@ from typing import Any
 
 from advrisk.assess.survival.covariates import CLASS, OF_ARM, OF_MODEL, PLAIN_LEVELS, refuse_outcome
 from advrisk.core.errors import RiskError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.names import did_you_mean, matches, no_match
 from advrisk.study import Arm, StudySpec
 
@@ -23,30 +24,31 @@ def refuse_survival(
     of the samples to evaluate. What a search will find has no name yet: patterns of a study that searches are not
     checked, nor are levels of its attacks.
     """
-    asked = study.assess.survival
+    asked, mistakes = study.assess.survival, Mistakes()
     attacks = [arm for arm in arms if arm.kind == "attack"]
     if asked.arms is not None and not study.search:
         for pattern in asked.arms:
             if complaint := no_match(pattern, {arm.shown for arm in attacks}):
-                raise study.where.error((*_PLACE, "arms"), complaint)
+                mistakes.add(study.where.error((*_PLACE, "arms"), complaint))
         attacks = [arm for arm in attacks if matches(arm.shown, asked.arms)]
     norms = {arm.norm for arm in attacks if arm.norm is not None}
     if asked.norm is not None and asked.norm not in norms and not study.search:
         known = f"there are attacks in {', '.join(sorted(norms))}" if norms else "no attack that counts has a norm"
-        raise study.where.error((*_PLACE, "norm"), f"no attack that counts is in {asked.norm}; {known}")
+        mistakes.add(study.where.error((*_PLACE, "norm"), f"no attack that counts is in {asked.norm}; {known}"))
     own = {f"{prefix}{tag}" for one in tags.values() for tag in one for prefix in ("", "tags.")}
     own |= {f"{prefix}{name}" for name in strata for prefix in ("", "strata.")}
     known_names = [*OF_ARM, *OF_MODEL, CLASS, *sorted(own)]
     for key, names in (("covariates", asked.covariates or []), ("shape_covariates", asked.shape_covariates)):
         for place, name in enumerate(names):
             if complaint := _no_covariate(name, known_names):
-                raise study.where.error((*_PLACE, key, place), complaint)
+                mistakes.add(study.where.error((*_PLACE, key, place), complaint))
     named = None if asked.covariates is None else [*asked.covariates, *asked.shape_covariates]
     for key, names in (("reference", list(asked.reference)), ("units", list(asked.units))):
         for name in names:
             complaint = _no_covariate(name, known_names if named is None else named)
             if complaint:
-                raise study.where.error((*_PLACE, key, name), complaint)
+                mistakes.add(study.where.error((*_PLACE, key, name), complaint))
+    mistakes.refuse()
     _refuse_levels(study, _levels(attacks, tags, strata))
 
 

@@ -18,7 +18,7 @@ from advrisk.run.dispatch import Executor
 from advrisk.run.executors.cluster import refuse_without_cluster
 from advrisk.run.executors.local import Assignment, InProcess, RunCell, WorkerPool
 from advrisk.run.executors.ray import RayExecutor
-from advrisk.run.executors.trial import Trial
+from advrisk.run.executors.trial import TrialProcess
 from advrisk.run.loading import OBJECT, choose_device
 from advrisk.run.options import ExecutorName, Options
 from advrisk.run.planning import configured_detectors
@@ -29,7 +29,7 @@ _ELSEWHERE = "put it into a file or a module that the study names, or leave out 
 
 
 def choose_executor(
-    run_cell: RunCell, bench: Workbench, plan: Plan, options: Options, trial: Trial | None = None
+    run_cell: RunCell, bench: Workbench, plan: Plan, options: Options, trial: TrialProcess | None = None
 ) -> Executor:
     """The executor that the options ask for; it runs `run_cell` on every cell that is submitted.
 

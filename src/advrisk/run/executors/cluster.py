@@ -22,6 +22,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from advrisk.core.errors import RunError
+from advrisk.core.extras import needs_extra
 from advrisk.run.executors.scratch import Scratch
 from advrisk.study import ResourcesSpec
 
@@ -45,9 +46,7 @@ def ray_module() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise RunError(
-            f"--on ray needs the package ray, which cannot be imported ({error}): pip install 'advrisk[ray]'"
-        ) from None
+        raise RunError(f"{needs_extra('--on ray', 'ray')} ({error})") from None
 
 
 def chosen_address(given: str | None) -> str:
@@ -197,7 +196,7 @@ def _no_answer(address: str, found: str) -> RunError:
     if address == LOCAL:
         return RunError(f"Ray could not start here: {found}. Without --on ray, worker processes do the work")
     if "ray[client]" in found:
-        return RunError(f"{address}: ray:// needs more than ray alone: pip install 'advrisk[ray]'")
+        return RunError(needs_extra(f"{address}: ray://", "more than ray alone", "ray"))
     return RunError(
         f"no Ray cluster answers at {address}: {found}. `ray status` tells where one runs (host:port, by default port "
         "6379; ray://host:10001 from outside the cluster); without --address and RAY_ADDRESS one is started here"

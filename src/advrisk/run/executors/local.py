@@ -6,24 +6,22 @@ Both are handed `run_cell`. Cells that fail come back as error rows; nothing is 
 import contextlib
 import os
 import pickle
-import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Self
 
+from advrisk.core.children import ONE_THREAD, cause_of_death, start_child
 from advrisk.core.errors import RunError
 from advrisk.engine.threads import one_thread
 from advrisk.ledger import Outcome
 from advrisk.parts.data import Dataset
 from advrisk.plan import Cell, ConfiguredDetector
 from advrisk.run.dispatch import MayBegin, Queue, always
+from advrisk.run.pulse import OnShare, ignore_share
 from advrisk.run.rows import CellResult, failed_result, nothing_to_transfer
 from advrisk.run.workbench import Workbench
 from advrisk.study import StudySpec
@@ -45,12 +43,26 @@ class InProcess:
     bench: Workbench
     n_workers: int = field(default=1, init=False)
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: MayBegin = always, on_share: OnShare = ignore_share
+    ) -> Iterator[CellResult | None]:
+        faults: list[Exception] = []
+
+        def report(cell: str, n_done: float) -> None:
+            try:
+                on_share(cell, n_done)
+            except Exception as error:  # of who listens: within a cell it would pass for an error of its attack
+                faults.append(error)
+
+        self.bench.on_share = report
         with one_thread():
             for cell in cells:
                 if not may_begin():
                     return
-                yield self.run_cell(cell, self.bench)
+                result = self.run_cell(cell, self.bench)
+                if faults:
+                    raise faults[0]
+                yield result
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +102,14 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class CellShare:
+    """What a worker process sends while it runs a cell: how many of its samples are done."""
+
+    cell: str
+    n_done: float
+
+
+@dataclass(frozen=True)
 class TrialLoad:
     """What a worker process receives before its assignment, if it is to load models on trial.
 
@@ -106,9 +126,6 @@ class TrialLoad:
 
 # glibc would hand the memory of every large tensor back to the system and fetch it anew; ignored elsewhere.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
-
-
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -129,13 +146,6 @@ class Worker:
 class _Worker(Worker):
     process: subprocess.Popen[bytes]
     connection: Connection
-
-
-def error_stream() -> int:
-    """Where workers may print: standard error; nowhere if it was replaced by something that is no file."""
-    with suppress(AttributeError, OSError, ValueError):  # None, StringIO, a notebook's stream
-        return sys.stderr.fileno()
-    return subprocess.DEVNULL
 
 
 class WorkerPool:
@@ -163,7 +173,9 @@ class WorkerPool:
     def n_workers(self) -> int:
         return self._n_workers
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: MayBegin = always, on_share: OnShare = ignore_share
+    ) -> Iterator[CellResult | None]:
         queue = Queue(cells, may_begin)
         workers = self._workers
         try:
@@ -174,7 +186,7 @@ class WorkerPool:
                     return
                 readable = wait([worker.connection for worker in busy], timeout=TICK_S)
                 for worker in busy:
-                    result = self._poll(worker, readable=worker.connection in readable)
+                    result = self._poll(worker, on_share, readable=worker.connection in readable)
                     if result is not None:
                         worker.cell = None
                         queue.finished(result.cell, lost=worker.connection.closed)
@@ -203,7 +215,7 @@ class WorkerPool:
         for worker, cell in zip([*idle, *map(self._brief, started)], given, strict=False):
             _send(worker, cell)
 
-    def _poll(self, worker: _Worker, *, readable: bool) -> CellResult | None:
+    def _poll(self, worker: _Worker, on_share: OnShare, *, readable: bool) -> CellResult | None:
         """A result, if the worker has one, has died, or has been silent for too long."""
         if readable:
             try:
@@ -214,6 +226,8 @@ class WorkerPool:
                 raise message
             if message == READY:
                 worker.ready, worker.began = True, time.monotonic()
+            if isinstance(message, CellShare):
+                on_share(message.cell, message.n_done)
             return message if isinstance(message, CellResult) else None
         if worker.cell is not None and worker.hangs(self._assignment.study.max_cell_s):
             stop_worker(worker)
@@ -247,17 +261,7 @@ class WorkerPool:
 
 def spawn_worker() -> _Worker:
     """Start a worker process, which waits for what it is to load."""
-    ours, theirs = socket.socketpair()
-    process = subprocess.Popen(
-        # -P: nothing in the working folder can stand in for an installed package
-        [sys.executable, "-P", "-m", "advrisk.run.executors.worker", str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        stdout=error_stream(),  # results own our output
-        env=KEEP_MEMORY | os.environ | ONE_THREAD,
-        process_group=0,  # Ctrl-C is for the parent alone
-    )
-    theirs.close()
-    return _Worker(process, Connection(ours.detach()))
+    return _Worker(*start_child("advrisk.run.executors.worker", KEEP_MEMORY | os.environ | ONE_THREAD))
 
 
 def _send(worker: _Worker, cell: Cell) -> None:
@@ -275,14 +279,3 @@ def stop_worker(worker: _Worker) -> None:
     worker.connection.close()
     worker.process.kill()
     worker.process.wait()
-
-
-def cause_of_death(process: subprocess.Popen[bytes]) -> str:
-    """How a process ended, in a few words."""
-    try:
-        code = process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        return "it closed its connection"
-    if code == -signal.SIGKILL:
-        return "killed: often a sign that memory ran out"
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

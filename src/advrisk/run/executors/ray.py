@@ -22,13 +22,14 @@ from typing import Any, Self
 
 import torch
 
+from advrisk.core.children import ONE_THREAD
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.core.names import counted
 from advrisk.core.version import VERSION
 from advrisk.plan import Cell
 from advrisk.run.dispatch import MayBegin, Queue, always
 from advrisk.run.executors.cluster import Cluster, no_room, wanted_text
-from advrisk.run.executors.local import KEEP_MEMORY, ONE_THREAD, START_S, TICK_S, Assignment, Worker
+from advrisk.run.executors.local import KEEP_MEMORY, START_S, TICK_S, Assignment, Worker
 from advrisk.run.executors.payload import (
     Files,
     Payload,
@@ -42,6 +43,7 @@ from advrisk.run.executors.payload import (
 )
 from advrisk.run.executors.scratch import Scratch
 from advrisk.run.executors.worker import set_up_bench
+from advrisk.run.pulse import OnShare, ignore_share
 from advrisk.run.rows import CellResult, nothing_to_transfer
 from advrisk.run.workbench import Workbench
 
@@ -141,7 +143,10 @@ class RayExecutor:
     def n_workers(self) -> int:
         return self._n_wanted()
 
-    def submit(self, cells: Iterable[Cell], *, may_begin: MayBegin = always) -> Iterator[CellResult | None]:
+    def submit(
+        self, cells: Iterable[Cell], *, may_begin: MayBegin = always, on_share: OnShare = ignore_share
+    ) -> Iterator[CellResult | None]:
+        del on_share  # an actor answers once a cell is done
         self._alone_since = time.monotonic()
         queue, backlog = Queue(cells, may_begin), list[Cell]()
         try:

@@ -8,7 +8,9 @@ import sys
 import time
 from typing import Self
 
+from advrisk.core.children import cause_of_death
 from advrisk.core.errors import AdvriskError, RunError
+from advrisk.core.mistakes import Mistakes
 from advrisk.core.registries import Registries
 from advrisk.parts.data import Dataset
 from advrisk.run.executors import local
@@ -19,7 +21,7 @@ from advrisk.study import ModelSpec, StudySpec
 _OURS, _HERE = "advrisk.", "__main__"
 
 
-class Trial:
+class TrialProcess:
     """The process in which models are loaded first; none where no model of the study runs code of the user.
 
     It starts at once, as it takes seconds to import torch. A pool of workers may take it over; as a context manager, it
@@ -32,12 +34,12 @@ class Trial:
         self.worker = local.spawn_worker() if self._sources else None
 
     def load(self, data: Dataset, device: str) -> None:
-        """Load every such model there; what goes wrong is an error that names the model."""
+        """Load every such model there; what goes wrong is one error that names each model."""
         if self.worker is None:
             return
         modules = tuple(sorted({module for module in self._sources.values() if not module.startswith(_OURS)}))
         order = TrialLoad(self._study, tuple(self._sources), device, data.subset([0]), tuple(sys.path), modules)
-        loading, limit_s = "", local.START_S
+        loading, limit_s, mistakes = "", local.START_S, Mistakes()
         try:
             self.worker.connection.send(order)
             while True:
@@ -46,12 +48,14 @@ class Trial:
                     raise self._hung(loading, time.monotonic() - began)
                 message = self.worker.connection.recv()
                 if isinstance(message, AdvriskError):
-                    raise message
+                    mistakes.add(message)
+                    continue
                 if message == READY:
+                    mistakes.refuse()
                     return
                 (loading,), limit_s = message, self._study.max_load_s
         except (EOFError, OSError):
-            raise self._died(loading, local.cause_of_death(self.worker.process)) from None
+            raise self._died(loading, cause_of_death(self.worker.process)) from None
 
     def end(self) -> None:
         """End the process, if it is still there."""

@@ -4,30 +4,26 @@ It talks to its parent through an inherited socket, and ends when that closes, a
 its own rather than a fork or a multiprocessing child, so that user scripts need no main guard.
 """
 
-import ctypes
 import importlib
 import math
-import os
-import select
 import signal
 import sys
-import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
 import torch
 
+from advrisk.core.children import end_with_parent
 from advrisk.core.containment import Containment
 from advrisk.core.errors import AdvriskError, RunError
 from advrisk.parts import REGISTRIES
 from advrisk.run.detectors.ready import ready_detector
-from advrisk.run.executors.local import READY, Assignment, TrialLoad
+from advrisk.run.executors.local import READY, Assignment, CellShare, TrialLoad
 from advrisk.run.loading import load_model
 from advrisk.run.workbench import Workbench
 
 _ALARM_S = 10.0  # after which a model that hangs ends this process, beyond the time that its parent allows
-_PR_SET_PDEATHSIG = 1
 
 
 def main(connection: Connection) -> None:
@@ -46,6 +42,7 @@ def main(connection: Connection) -> None:
         except AdvriskError as error:
             connection.send(RunError(f"a worker process could not start: {error}"))
             return
+        bench.on_share = lambda cell, n_done: connection.send(CellShare(cell, n_done))
         connection.send(READY)
         while True:
             connection.send(assignment.run_cell(connection.recv(), bench))
@@ -69,7 +66,6 @@ def load_on_trial(order: TrialLoad, connection: Connection) -> None:
             load_model(name, order.study, REGISTRIES, order.data, order.device, containment)
         except AdvriskError as error:
             connection.send(error)
-            return
         finally:
             signal.alarm(0)
     connection.send(READY)
@@ -101,22 +97,6 @@ def _make_importable(python_path: Iterable[str], modules: Iterable[str]) -> None
     sys.path += [entry for entry in python_path if entry not in sys.path]
     for name in modules:
         importlib.import_module(name)
-
-
-def end_with_parent(handle: int) -> None:
-    """Kill this process as soon as its parent ends, or the other end of this socket closes."""
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    threading.Thread(target=_end_after, args=(handle,), name="advrisk-parent", daemon=True).start()
-
-
-def _end_after(handle: int) -> None:
-    """Wait until nobody holds the other end; what can be read stays there."""
-    waiting = select.poll()
-    waiting.register(handle, 0)  # a hang-up is reported although nothing is asked for
-    waiting.poll()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ _ALTERED = (0.01, 0.05)  # shares of samples that an operator might have altered
 
 
 @dataclass
-class Tally:
+class ReplayCounts:
     """Rows of one model, as they were compared."""
 
     n_equal: int = 0
@@ -55,7 +55,7 @@ class Replay:
     seed: int
     samples: tuple[str, ...]
     n_eligible: int
-    models: Mapping[str, Tally]
+    models: Mapping[str, ReplayCounts]
     unreplayed: Mapping[str, int]  # reason -> rows
     foreign: Mapping[str, int]  # what rows are that the study does not give -> rows
     ended_otherwise: int = 0  # rows recorded as an error, which have an outcome now
@@ -130,14 +130,14 @@ class Replay:
         }
 
 
-def _problems(model: str, tally: Tally) -> list[str]:
+def _problems(model: str, tally: ReplayCounts) -> list[str]:
     wrong = tally.wrong
     arms = Counter(one.arm for one in wrong)
     more = f"{model}: {len(wrong) - _MOST} more rows differ ({', '.join(f'{arm} {n}' for arm, n in arms.items())})."
     return [f"Replayed, {one}." for one in wrong[:_MOST]] + ([more] if len(wrong) > _MOST else [])
 
 
-def _notes(model: str, tally: Tally) -> list[str]:
+def _notes(model: str, tally: ReplayCounts) -> list[str]:
     if tally.same_arithmetic:
         return []
     n_other = sum(one.outcome_differs for one in tally.differences)

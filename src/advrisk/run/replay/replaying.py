@@ -27,7 +27,7 @@ from advrisk.run.planning import outline_study, plan_study
 from advrisk.run.preparation import add_detectors, load_bench
 from advrisk.run.replay.choosing import EVERYTHING, Drawn, Row, Scope, cells_by_name, draw_samples, part_of
 from advrisk.run.replay.comparing import difference, likeness
-from advrisk.run.replay.record import Replay, Tally
+from advrisk.run.replay.record import Replay, ReplayCounts
 from advrisk.run.rows import judged_result
 from advrisk.run.workbench import Workbench
 from advrisk.study import StudySpec
@@ -100,7 +100,7 @@ class _Replayed:
 
     bench: Workbench
     cells: Mapping[str, Cell]
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, ReplayCounts] = field(default_factory=dict)
     unreplayed: Counter[str] = field(default_factory=Counter)
     foreign: Counter[str] = field(default_factory=Counter)
     ended_otherwise: int = 0
@@ -112,7 +112,7 @@ class _Replayed:
             self._replay_cell(self.cells[name], rows)
 
     def _replay_cell(self, cell: Cell, rows: Sequence[Row]) -> None:
-        tally = self.tallies.setdefault(cell.model, Tally())
+        tally = self.tallies.setdefault(cell.model, ReplayCounts())
         whole = _depends_on_batch(cell, self.bench)
         again = self._rows(cell if whole else part_of(cell, [row["sample"] for row in rows]), len(rows))
         if again is None:
@@ -131,7 +131,7 @@ class _Replayed:
     def _likeness(self, row: Row, again: Mapping[str, Row]) -> str:
         return "equal" if row["outcome"] in _FAILED else likeness(row, again[row["sample"]])[0]
 
-    def _add(self, tally: Tally, row: Row, again: Row) -> None:
+    def _add(self, tally: ReplayCounts, row: Row, again: Row) -> None:
         if row["outcome"] in _FAILED:
             self.ended_otherwise += again["outcome"] not in _FAILED
             self.unreplayed[f"recorded as {row['outcome']}, which need not happen again"] += 1

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advrisk.core.seeds import generator, key
-from advrisk.plan import Axis, Search, Setting
+from advrisk.plan import Search, SearchAxis, Setting
 
 _TRIES = 50  # random points for each that is new, where whole numbers leave little choice
 
@@ -60,5 +60,5 @@ def sobol(n_axes: int, n: int, seed: int) -> NDArray[np.float64]:
     return np.asarray(engine.draw(n).double().numpy(), dtype=np.float64)
 
 
-def _spread(axis: Axis, n: int) -> list[float]:
+def _spread(axis: SearchAxis, n: int) -> list[float]:
     return list(dict.fromkeys(axis.value(position) for position in np.linspace(0, 1, n)))

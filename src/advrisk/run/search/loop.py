@@ -28,7 +28,7 @@ _ROWS = """
 
 
 @dataclass
-class Tally:
+class BrokenSamples:
     """Cell -> the samples that it broke, not wrong when clean and wrong under attack; and those it has no answer for.
 
     Where success is a wrong class, an attack succeeds against no sample that was wrong before. Elsewhere what the model
@@ -42,7 +42,7 @@ class Tally:
     )  # an error or a timeout: it may have been broken
 
     @classmethod
-    def of(cls, ledger: Ledger, labels: Mapping[str, int], finished: set[str]) -> "Tally":
+    def of(cls, ledger: Ledger, labels: Mapping[str, int], finished: set[str]) -> "BrokenSamples":
         """What a ledger says of cells that need not be run again."""
         tally = cls(labels)
         table = ledger.query(_ROWS, {"samples": list(labels)})
@@ -142,7 +142,7 @@ def run_searches(
     finished = ledger.finished_cells(without_errors=retry_errors)
     data, rows = bench.material.data, bench.material.rows
     labels = {name: int(data.y[rows[name]]) for shard in plan.tune for name in shard.samples}
-    tally = Tally.of(ledger, labels, finished)
+    tally = BrokenSamples.of(ledger, labels, finished)
     recipes: dict[tuple[str, str], str] = {}
     while begun := [way for way in ways if not dispatcher.stopped and _begin_round(way, bench)]:
         recipes |= _recorded(begun, bench, plan, ledger)
@@ -253,7 +253,7 @@ def _of_round(way: _Way) -> list[_Trial]:
 
 
 def _steps(
-    begun: Sequence[_Way], plan: Plan, recipes: dict[tuple[str, str], str], tally: Tally
+    begun: Sequence[_Way], plan: Plan, recipes: dict[tuple[str, str], str], tally: BrokenSamples
 ) -> Iterator[list[Cell]]:
     """Cells to run together: of a search that races shard by shard, of others all at once. What is there is counted."""
     tune = sorted(plan.tune, key=lambda shard: shard.id)  # the order in which they were cut is not known later

@@ -14,7 +14,7 @@ from advrisk.assess.certificate.sections import certificate_words
 from advrisk.assess.certificate.statements import claim, headline, would_take
 from advrisk.assess.certificate.words import rate
 from advrisk.core.errors import RiskError
-from advrisk.risk.certificate import betting_p_values, look_order
+from advrisk.risk.certificate import betting_p_values, calibration_order
 
 from .conftest import Make, write_rows
 
@@ -28,7 +28,7 @@ def broken(failures: int, wrong: int = 0, n: int = N) -> str:
 
 def in_looks(text: str) -> str:
     """Letters for the samples in the order of looks, as letters for s0, s1, …."""
-    order = look_order({f"s{place}": f"h{place}" for place in range(len(text))})
+    order = calibration_order({f"s{place}": f"h{place}" for place in range(len(text))})
     letters = dict(zip(order, text, strict=True))
     return "".join(letters[f"s{place}"] for place in range(len(text)))
 

@@ -9,7 +9,7 @@ from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.calibration import read_calibration
 from advrisk.core.digest import digest
 from advrisk.core.errors import RiskError
-from advrisk.risk.certificate import look_order
+from advrisk.risk.certificate import calibration_order
 
 from .conftest import Make
 
@@ -71,7 +71,7 @@ def test_no_sample_to_calibrate(made: Make) -> None:
         read_calibration(made(resisted(3), samples=uneven(3, split="evaluate")))
 
 
-@pytest.mark.parametrize("split", ["train", "tune"])
+@pytest.mark.parametrize("split", ["train", "tune", "dropped-train", "dropped-tune"])
 def test_a_copy_of_what_was_learned_from_or_tuned_on_is_refused(made: Make, split: str) -> None:
     samples = uneven(4)
     samples[1] |= {"hash": "same"}
@@ -89,10 +89,20 @@ def test_copies_within_the_set_are_a_caveat_of_every_model(made: Make) -> None:
     assert not any("same content" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("split", ["evaluate", "dropped", "dropped-calibrate"])
+def test_copies_of_samples_that_were_attacked_under_another_name_are_a_caveat(made: Make, split: str) -> None:
+    samples: list[dict[str, Any]] = [{"label": place // 2} for place in range(4)]
+    samples[3] |= {"split": split, "hash": "h1", "shard": "other"}
+    found = assess_certificates(made(resisted(4), samples=samples))
+    (caveat,) = found.models[0].caveats
+    assert caveat.startswith("Samples to calibrate with the content of a sample that this run attacks, or attacked")
+    assert "under another name: 1. What is asked may have been chosen after those results" in caveat
+
+
 def test_the_fingerprint_is_of_ids_and_contents_and_the_order_of_analyses_of_contents_alone(made: Make) -> None:
     shards = [{"label": place // 3, "shard": f"shard {place // 2}", "place": place % 2} for place in range(10)]
     ledger = made(resisted(10), samples=shards)
     one = read_calibration(ledger)
-    assert one.samples == look_order({f"s{place}": f"h{place}" for place in range(10)}), "also within a shard"
+    assert one.samples == calibration_order({f"s{place}": f"h{place}" for place in range(10)}), "also within a shard"
     assert one.fingerprint == digest(sorted([f"s{place}", f"h{place}"] for place in range(10)))
     assert one.classes == {0: 3, 1: 3, 2: 3, 3: 1}

@@ -19,7 +19,7 @@ from advrisk.core.errors import RiskError, RunError
 from advrisk.core.version import VERSION
 from advrisk.ledger import Ledger
 from advrisk.report.certificate_page import certificate_page
-from advrisk.risk.certificate import look_order
+from advrisk.risk.certificate import calibration_order
 from tests.golden.make_certificate_v3 import BROKEN, MODEL, SAMPLES, document, golden_ledger
 
 from .conftest import write_rows
@@ -354,7 +354,7 @@ def test_the_schema_knows_every_field(whole: dict[str, Any]) -> None:
 
 
 def test_bets_on_some_of_the_samples_say_so_and_hold(tmp_path: Path) -> None:
-    order = look_order({f"s{place}": f"h{place}" for place in range(100)})
+    order = calibration_order({f"s{place}": f"h{place}" for place in range(100)})
     seen = set(order[:80])
     letters = "".join("r" if f"s{place}" in seen else "." for place in range(100))
     ledger = write_rows(

@@ -203,6 +203,22 @@ def test_what_is_refused_when_attacked_is_no_failure_and_is_told(made: Make) -> 
     assert in_order(ledger, attack.refused.any(axis=0)) == "x-x"
 
 
+@pytest.mark.parametrize(("criterion", "n_wrong"), [("target", 3), ("label", 1)])
+def test_an_attacked_input_that_is_read_as_another_class_than_the_target_is_wrong_in_the_end(
+    made: Make, criterion: str, n_wrong: int
+) -> None:
+    """All are of class 0 and answered with 5; where success is any wrong class, `resisted` has another reason."""
+    rows = {"criterion": criterion, "target": 3, "prediction": 5, "clean_prediction": 0}
+    samples = [{"label": 0}] * 3
+    ledger = made({"m": {PGD: "rsr"}}, rows=rows, facts={"clean": {"origin": "dropped"}}, samples=samples)
+    (attack,) = only(ledger).attacks
+    assert in_order(ledger, attack.broken) == "-x-"
+    (one,) = assess_certificates(ledger).lists
+    assert one.certificate is not None
+    assert one.certificate.wrong is not None
+    assert (one.certificate.union.count.failures, one.certificate.wrong.count.failures) == (1, n_wrong)
+
+
 # Models that answer at random
 
 

@@ -14,6 +14,7 @@ from advrisk.assess.compare.sections import comparison_verdicts
 from advrisk.assess.gate import GateEstimate
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
+from advrisk.ledger.layout import DATA_FILE
 from advrisk.risk.paired_share import at_least, share_difference
 from advrisk.risk.proportion import proportion
 
@@ -51,6 +52,26 @@ def test_numbers_are_paired_on_samples_of_the_same_content(make_run: MakeRun) ->
     held = proportion(34, 40)
     assert (row.old_value.value, row.old_value.low, row.old_value.high) == (held.value, held.low, held.high)
     assert found["clean accuracy"].worse_by.value == pytest.approx(-1 / 40)  # one more is right: better
+
+
+def test_samples_are_promised_only_where_both_runs_may_have_them(make_run: MakeRun) -> None:
+    """Both hold the same 40; the data set must have more for the old one and for the new one."""
+
+    runs = [make_run({"m": {"pgd": own}}, name=name, study={}) for name, own in (("old", OLD), ("new", NEW))]
+
+    def settle(*left: int | None) -> tuple[str, int]:
+        for run, n in zip(runs, left, strict=True):
+            (run.folder / DATA_FILE).write_text(json.dumps({"samples_left": n}))
+        row = by_name(runs[0].compare(runs[1], margin=0.1, sizes=[0.1]))["robust accuracy at 0.1"]
+        assert row.verdict == "undecided"
+        return row.settle, row.more_samples
+
+    said, n = settle(None, None)
+    assert n > 3
+    assert said == f"about {n:,} more samples would probably settle it"
+    assert settle(n, n) == (said, n)
+    assert settle(3, n) == ("the data set has 3 more samples, probably too few to settle it", n)
+    assert settle(n, 0) == ("these samples do not settle it, and the data set has no more", n)
 
 
 def test_verdicts(make_run: MakeRun) -> None:

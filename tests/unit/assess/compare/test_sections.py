@@ -40,6 +40,13 @@ def test_a_comparison_names_what_decides_it() -> None:
     assert said(clean, robust) == "worse by more than 2 % in clean accuracy"
     assert said(clean, row("b", "clean accuracy", "pass", 0)) == "worse by more than 2 % in a: clean accuracy"
     assert said(robust, improved=(robust,)).startswith("better in robust accuracy at 8/255, and in nothing worse")
+    assert said(clean, robust, improved=(robust,)) == (
+        "worse by more than 2 % in clean accuracy; better in robust accuracy at 8/255"
+    )
+    open_ = row("a", "clean accuracy", "undecided", 0.01)
+    assert said(open_, robust, improved=(robust,)) == (
+        "undecided whether it is worse by more than 2 % in clean accuracy; better in robust accuracy at 8/255"
+    )
     lost = row("a", "attacks of the old run", "undecided", None)
     assert said(lost, row("a", "damage", "undecided", 0.0)) == (
         "undecided whether it is worse by more than 2 % in damage and attacks of the old run (not compared)"

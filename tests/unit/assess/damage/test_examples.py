@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from advrisk.assess.changes import Change
 from advrisk.assess.damage.distances import smallest_distances
 from advrisk.assess.damage.examples import Example, nearest_examples
 from advrisk.ledger import Ledger
@@ -46,7 +47,8 @@ def test_the_samples_that_most_models_lost_are_shown_with_the_change_beside_each
     assert (levels(example.png) == 0).all()
     assert {one.model: one.distance for one in example.attacked} == {"hard": 0.4, "soft": 0.2}
     for one in example.attacked:
-        shown = levels(one.png)
+        assert (levels(one.png)[:, 0] == round(255 * one.distance)).all()
+        shown = levels(one.with_change)
         assert shown.shape == (28, 28 + 2 + 28)
         assert (shown[:, 0] == round(255 * one.distance)).all()
         assert (shown[:, 28:30] == 255).all(), "nothing between them"
@@ -68,9 +70,22 @@ def test_where_inputs_were_deleted_there_is_no_example(kept: Ledger) -> None:
     assert examples(kept) == {}
 
 
-def test_rows_of_a_table_are_no_images(found_by: Callable[..., Ledger]) -> None:
+def test_of_rows_of_a_table_the_features_that_changed_are_listed(found_by: Callable[..., Ledger]) -> None:
     ledger = found_by(FOUND)
-    write_inputs(shard_inputs(ledger.storage.folder, "None"), ["0"], np.zeros((1, 4), np.float32))
+    before = np.arange(4, dtype=np.float32)
+    write_inputs(shard_inputs(ledger.storage.folder, "None"), ["0"], before[None])
+    for model, moved in (("hard", [0, 1, 2, 9]), ("soft", [5, 1, 3, 3])):
+        write_inputs(cell_inputs(ledger.storage.folder, f"{model}/pgd"), ["0"], np.array([moved], np.float32))
+    example = examples(ledger)["0"]
+    hard, soft = example.attacked
+    assert (example.png, hard.png, hard.n_changed, soft.n_changed) == (b"", b"", 1, 2)
+    assert hard.changes == (Change(3, 3.0, 9.0),)
+    assert soft.changes == (Change(0, 0.0, 5.0), Change(2, 2.0, 3.0))
+
+
+def test_what_is_neither_an_image_nor_a_row_of_a_table_is_left_out(found_by: Callable[..., Ledger]) -> None:
+    ledger = found_by(FOUND)
+    write_inputs(shard_inputs(ledger.storage.folder, "None"), ["0"], np.zeros((1, 4, 4), np.float32))
     assert examples(ledger) == {}
 
 

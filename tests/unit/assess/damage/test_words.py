@@ -3,7 +3,7 @@
 import numpy as np
 
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
-from advrisk.assess.damage.detector import Detection
+from advrisk.assess.damage.detector import DetectedDamage
 from advrisk.assess.damage.distances import Distances
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.damage.words import findings
@@ -56,7 +56,7 @@ def behind_a_detector(nearest: list[float], least: list[float]) -> DamageAssessm
     asked = walked_damage(walked, {"m": 0.5}, detector="eye@00000001", rng=rng)
     curve = compare_damage({"m": size}, threshold(0.055), rng=rng)
     distances = Distances("linf", ("pgd",), tuple(map(str, range(n))), n, {"m": size}, 0, 0)
-    return assess_distances(distances, DamageSpec(), detection=Detection(asked, curve), rng=rng)
+    return assess_distances(distances, DamageSpec(), detection=DetectedDamage(asked, curve), rng=rng)
 
 
 def test_damage_behind_a_detector_names_it_and_is_that_of_the_best_arm() -> None:

@@ -10,6 +10,7 @@ from advrisk.assess.detection.curves import group_curves
 from advrisk.assess.detection.one_group import group_sections
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text
+from advrisk.core.sections import Table
 from advrisk.render.terminal import print_sections
 from advrisk.risk.detection.groups import MULTI_ARMED
 
@@ -24,10 +25,12 @@ def test_one_group_is_shown_beside_its_chance(width: int) -> None:
     print_sections(group_sections(found, [curves]), console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width
+    measured = next(one for one in group_sections(found, [curves]) if isinstance(one, Table))
     words = " ".join(" ".join(lines).split())
     entry = found.tables[0].table.row("linf 0.1").entries[MULTI_ARMED]
     assert f"[bold]net, linf 0.1: 2 arms broke {entry.n_broken} of 80 attackable samples" in words
     assert f"{entry.chance_auroc:.3f}" in words
+    assert dict(zip((column.name for column in measured.columns), measured.rows[0], strict=True))["arms"] == 2
     roc = found.tables[0].table.roc("linf 0.1")
     for rate in (0.01, 0.05, 0.1, 0.2, 0.5):
         by_hand = max(hit for alarm, hit in zip(roc.fpr, roc.tpr, strict=True) if alarm <= rate)

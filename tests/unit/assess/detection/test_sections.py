@@ -143,6 +143,15 @@ def test_the_worst_group_is_the_one_least_above_its_chance() -> None:
     assert row_label(found.table.average) == "average of 2 of 3 groups"
 
 
+def test_every_table_says_against_how_many_arms() -> None:
+    """Also without `--details`; of 7 arms, an AUROC is against the 6 in the groups of the average."""
+    found = two_sizes()
+    for title, n, name in ((OVERVIEW, 6, "arms"), (PAST, 7, "arms tried")):
+        brief = tables(found)[title].brief
+        values = dict(zip((column.name for column in brief.columns), brief.rows[0], strict=True))
+        assert values[name] == n
+
+
 def test_the_least_of_a_line_and_averages_are_marked() -> None:
     found = hostile()
     shown = tables(found)["AUROC of [red]eye[/red] in front of [bold]net, by group"]

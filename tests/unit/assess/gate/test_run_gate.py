@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from advrisk import Run
-from advrisk.assess.certificate.question import Certificate
+from advrisk.assess.certificate.question import Certificates
 from advrisk.assess.certificate.records import CertificateAssessment
 from advrisk.assess.gate import GateResult
+from advrisk.assess.gate.estimates import number_estimate
 from advrisk.assess.gate.question import run_ground
 from advrisk.assess.gate.reading import find_own_detector
+from advrisk.assess.gate.verdict import settling
 from advrisk.core.errors import RiskError, StudyError
 from advrisk.ledger import Ledger, table_from
 from advrisk.ledger.known_detectors import write_study_detectors
@@ -107,6 +109,32 @@ def test_relative_damage_passes_nothing_that_robust_accuracy_contradicts(make_ru
     for result in found.results:
         assert "robust accuracy at 0.3 favours partly (25.0 % against 0.0 %)" in result.reason
         assert "minimal-distance" in result.reason
+
+
+def test_no_samples_are_promised_to_relative_damage_that_robust_accuracy_would_contradict(make_run: MakeRun) -> None:
+    """Relative damage is not decided; once it were, robust accuracy at 0.3 would say the opposite."""
+    run = make_run({"broken": {"pgd": [0.0] * 4 + [0.3] * 36}, "partly": {"pgd": [0.0] * 14 + [0.3] * 16 + [inf] * 10}})
+    (pair,) = run.damage().pairs
+    assert pair.undecided
+    assert not pair.conflicts, "chance alone leaves it open"
+    checked = one(run.gate("damage.broken <= damage.partly"))
+    assert (checked.verdict, checked.more_samples) == ("undecided", None)
+    assert checked.settle.startswith("more samples alone may not settle it: ")
+    assert "robust accuracy at 0.3 favours partly (25.0 % against 0.0 %)" in checked.settle
+
+
+def test_samples_promised_to_relative_damage_decide_robust_accuracy_too(make_run: MakeRun) -> None:
+    """Every attack had a fixed eps, so robust accuracy must agree: 52 % against 50 % of 60 samples do not yet."""
+    rng = np.random.default_rng(3)
+    far = [(0.01, 30), (0.05, 31)]  # where distances begin, and how many samples hold
+    m, n = (rng.permutation(np.append(np.linspace(d, 0.3, 60 - k), [inf] * k)).tolist() for d, k in far)
+    run = make_run({"m": {"pgd": m}, "n": {"pgd": n}})
+    (pair,) = run.damage().pairs
+    assert (pair.lower, pair.undecided, pair.obstacles) == ("n", True, ())
+    checked = one(run.gate("damage.n <= damage.m"))
+    alone = number_estimate(run.damage().comparison.difference("n", "m"), n=60, unit=1.0)  # type: ignore[union-attr]
+    assert checked.more_samples is not None
+    assert checked.more_samples > (settling(alone, "<=", 0.0)[1] or 0)
 
 
 def test_a_pass_of_attacks_is_told_with_its_doubts(make_run: MakeRun) -> None:
@@ -295,7 +323,7 @@ def test_strict_flags_are_those_of_samples_to_calibrate_too(make_run: MakeRun, m
     clean = SimpleNamespace(value=0.1)
     lists = SimpleNamespace(lists=[a_list(0.1), a_list(0.3, "zero-gradients")], caveats=(), clean_error=clean)
     told = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda model: lists, notes=())
-    monkeypatch.setattr(Certificate, "assess", lambda self, context, given: told)
+    monkeypatch.setattr(Certificates, "assess", lambda self, context, given: told)
     loose, strict = (one(run.gate("certificate.m", strict_flags=given)) for given in (False, True))
     assert (loose.verdict, strict.verdict) == ("pass", "undecided")
     assert "some of its attacks are flagged zero-gradients on samples to calibrate" in loose.cautions
@@ -323,7 +351,7 @@ def test_a_caveat_of_a_certificate_lets_nothing_pass_that_does_not_allow_it(
         notes = ("Some attacks are flagged.",)
         found = SimpleNamespace(alpha=0.1, zeta=0.05, of=lambda name: model, calibration=calibration, notes=notes)
         found.bound = MethodType(CertificateAssessment.bound, found)
-        monkeypatch.setattr(Certificate, "assess", lambda self, context, given: found)
+        monkeypatch.setattr(Certificates, "assess", lambda self, context, given: found)
 
     told(a_list(0.1, 0.05), a_list(0.3, 0.08), caveats=("zeta was chosen later.", "A second one."))
     for text in ("certificate.m", "certified_broken.m <= 0.1", "certified_wrong.m at 0.1 <= 0.6"):

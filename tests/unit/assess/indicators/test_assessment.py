@@ -327,6 +327,8 @@ def test_a_scenario_that_cannot_be_answered_leaves_the_others_alone(write: Write
     assert found.results[0].as_dict() == assess_indicators(ledger, [TOWN]).results[0].as_dict()
     assert any("The scenario lost is left out: lost.snow: no arm fits 'snow'" in note for note in found.notes)
     assert any("The scenario dusk is left out: dusk.rain.where: no sample has light" in note for note in found.notes)
+    assert list(found.unanswered) == ["lost", "dusk"]
+    assert found.unanswered["lost"].startswith("lost.snow: no arm fits 'snow'")
     with pytest.raises(MissingArmsError, match="no arm fits 'snow'"):
         assess_indicators(ledger, [lost, dusk])
 

@@ -189,7 +189,7 @@ def test_what_attacks_left_alone_is_not_counted_as_unchanged(write: Write, given
     found = read_tensor(ledger, "net", LOSSES)
     assert found.unasked == {"class-change": ("pgd",)}
     attacked = Scenario.from_mapping("evil", {"evil": {"weight": 1.0, "arms": ["pgd"]}})
-    with pytest.raises(RiskError, match=r"class-change asks .* pgd did not attack .* with `success: prediction`"):
+    with pytest.raises(RiskError, match=r"class-change compares .* pgd did not attack .* with `success: prediction`"):
         risk(found, attacked, loss="class-change")
     assert risk(found, attacked, loss="misclassified").n == 11, "only the error is left out"
     rain = Scenario.from_mapping("wet", {"wet": {"weight": 1.0, "arms": ["rain-1"]}})

@@ -18,7 +18,7 @@ from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger, table_from
 from advrisk.risk.proportion import proportion
-from advrisk.risk.survival.durations import NoDurationsError
+from advrisk.risk.survival.durations import NoDurationsError, Tally
 
 from .conftest import MOST, SHAPE, SLOPE, N, ledger_of
 
@@ -48,12 +48,18 @@ class TestTruth:
         assert found.until == MOST
 
     def test_who_reads_fewer_samples_survives_on_these_alone(self, found: SurvivalAssessment) -> None:
-        shares = {"b": 0.3, "a": 0.9}
+        """Of 10 rows 3 and 9 are attacked; clean accuracy counts queries of a model that answers at random, not rows,
+        and of attacks on the prediction every sample is attacked."""
+        wrong = {"b": 7, "a": 1}
         models = tuple(
-            replace(one, clean_accuracy=Estimate(shares[one.model], 0.0, 1.0, 0.95, N, "exact")) for one in found.models
+            replace(one, tally=Tally(resisted=10 - wrong[one.model], already_wrong=wrong[one.model]))
+            for one in found.models
         )
         said = survival_headline(replace(found, models=models))
         assert said.startswith("b survives longest, on the 30.0 % of samples that it reads correctly when clean: ")
+        clean = (Estimate(share, 0.0, 1.0, 0.95, N, "exact") for share in (0.3, 0.9))
+        models = tuple(replace(one, clean_accuracy=share) for one, share in zip(found.models, clean, strict=True))
+        assert survival_headline(replace(found, models=models)).startswith("b survives longest: ")
 
     def test_means_are_those_of_the_rows_and_the_law_agrees(self, found: SurvivalAssessment) -> None:
         """With one limit for all attempts, the restricted mean is the plain mean of what each took, cut off there."""

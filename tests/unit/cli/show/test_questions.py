@@ -22,7 +22,7 @@ COMMANDS = {**question_commands(), GATE: ROOT.commands[GATE]}
 # Those without a method of their own are asked with `Run.assess`, which takes every field.
 METHODS = {name: getattr(Run, name) for name in BUILT_IN if hasattr(Run, name)} | {"search": Run.searches}
 # Options that no question is asked with: of the answer, of a detector, of a scenario's own pictures.
-OF_PRINTING = {"folder", "help", *OF_OUTPUT, "junit", "markdown", "group", "out"}
+OF_PRINTING = {"folder", "help", *OF_OUTPUT, "quiet", "verbose", "junit", "markdown", "group", "out"}
 OF_ALARM = {"threshold", "false_alarms"}
 
 
@@ -123,4 +123,5 @@ def test_options_reach_the_question(monkeypatch: pytest.MonkeyPatch, line: str, 
 def test_a_question_without_words_of_its_own_has_the_options_of_its_spec() -> None:
     made = Command().made("leak", AssessmentTraits("Leaks", SearchesSpec))
     assert made.help == "Leaks.\n\nExample: advrisk show leak runs/signs"
-    assert [one.opts[0] for one in made.params] == ["folder", "--model", "--where", "--details", "--csv", "--json"]
+    own = [one.opts[0] for one in made.params]
+    assert own == ["folder", "--model", "--where", "--details", "--csv", "--json", "--quiet", "--verbose"]

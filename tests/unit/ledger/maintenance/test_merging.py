@@ -17,12 +17,14 @@ import yaml
 from advrisk.core.errors import LedgerError
 from advrisk.ledger import Ledger, locked, table_from
 from advrisk.ledger.frozen import frozen_list, frozen_lists, frozen_question, write_frozen
+from advrisk.ledger.history import read_history
 from advrisk.ledger.inputs import cell_inputs, read_inputs, write_inputs
 from advrisk.ledger.maintenance import merging
 from advrisk.ledger.maintenance.checking import check
 from advrisk.ledger.maintenance.compacting import compact
 from advrisk.ledger.maintenance.diffing import diff_ledgers
 from advrisk.ledger.maintenance.merging import merge_ledgers
+from advrisk.ledger.maintenance.repairing import repair
 from advrisk.ledger.segments import segment_folders
 from advrisk.ledger.stopping import Look, Stopping, read_stopping, write_stopping
 from advrisk.study import load_study
@@ -385,3 +387,22 @@ def test_frozen_questions_go_with_the_cells_and_two_kinds_are_refused(
     freeze(third, 0.01)
     with pytest.raises(LedgerError, match=r"are to certify differs: .*; merge before certifying, or keep them apart"):
         merge_ledgers(one, third)
+
+
+@pytest.mark.parametrize("without_history", [False, True])
+def test_what_a_repair_removed_is_named_by_the_merged_history(make: Callable[..., Path], without_history: bool) -> None:
+    """Else a certificate would lose its caveat by a merge into a run that was never repaired."""
+    one, other = make("one", "a"), make("other", "ab")
+    gone = segment_folders(other / "ledger")[-1]
+    shutil.rmtree(gone)
+    if without_history:
+        (other / "ledger" / "history.jsonl").unlink()
+    repair(other)
+    theirs = read_history(other / "ledger")
+    merge_ledgers(one, other)
+    merged = read_history(one / "ledger")
+    assert (merged.removed, merged.accepted) == (theirs.removed, theirs.accepted)
+    assert merged.removed or merged.accepted
+    assert not check(one).damaged
+    merge_ledgers(one, other)
+    assert read_history(one / "ledger").lines == merged.lines, "it is named once"

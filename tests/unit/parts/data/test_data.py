@@ -59,6 +59,8 @@ class TestDataset:
             ({"y": np.array([0, -1, -1, 0])}, r"sample toy/000001 has label -1, .* \(2 such samples\)"),
             ({"weights": np.array([1, 0, 1, 1.0])}, "weights must be positive"),
             ({"weights": np.array([1, np.nan, 1, 1.0])}, "weights must be positive"),
+            ({"class_names": ("cat",)}, "class_names has 1 names, 2 are needed"),
+            ({"feature_names": ("age", "income")}, "feature_names has 2 names, 3 are needed"),
             ({"scale": 0.0}, "scale must be positive"),
             ({"scale": np.array([1, 1, -1])}, "scale must be positive"),
             ({"scale": np.array([1, np.inf, 1])}, "scale must be positive"),
@@ -105,6 +107,13 @@ class TestDataset:
 
 
 class TestNpz:
+    def test_names_of_classes_and_features_are_read_and_count_the_classes(self, write):
+        x = np.zeros((4, 2), np.uint8)
+        loaded = npz(write(x=x, class_names=np.array(["a", "b", "c", "d"]), feature_names=np.array(["age", "income"])))
+        assert (loaded.n_classes, loaded.class_names, loaded.feature_names) == (4, tuple("abcd"), ("age", "income"))
+        with pytest.raises(DataError, match="class_names must be a list of strings, found int64"):
+            npz(write(class_names=np.array([1, 2, 3])))
+
     def test_bytes_become_fractions(self, write):
         x = np.arange(4 * 30, dtype=np.uint8).reshape(4, 6, 5)
         loaded = npz(write(x=x))

@@ -2,9 +2,9 @@
 
 import pytest
 
+from advrisk.assess.findings import Findings
 from advrisk.core.sections import Unanswered
 from advrisk.report.evidence import topics
-from advrisk.report.findings import Findings
 
 
 def test_a_question_that_no_topic_is_about_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:

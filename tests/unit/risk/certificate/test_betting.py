@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advrisk.core.errors import RiskError
-from advrisk.risk.certificate import betting_certified_risk, betting_p_values, look_order
+from advrisk.risk.certificate import betting_certified_risk, betting_p_values, calibration_order
 from advrisk.risk.certificate.betting import PARTS, SHARES, last_before_failures, log_wealth
 
 
@@ -67,15 +67,15 @@ def test_the_bound_certifies_exactly_where_p_does(zeta: float) -> None:
 def test_losses_that_are_fractions_have_the_same_bound_at_their_looks() -> None:
     rng = np.random.default_rng(2)
     losses = rng.random(200) * 0.2
-    looks = [20, 100, 200]
-    bounds = betting_certified_risk(losses, 0.05, looks=looks)
-    for look, bound in zip(looks, bounds, strict=True):
-        wealth = [math.exp(log_wealth(losses, bound + shift)[look - 1]) for shift in (-1e-6, 1e-6)]
+    times = [20, 100, 200]
+    bounds = betting_certified_risk(losses, 0.05, at_n=times)
+    for time, bound in zip(times, bounds, strict=True):
+        wealth = [math.exp(log_wealth(losses, bound + shift)[time - 1]) for shift in (-1e-6, 1e-6)]
         assert wealth[0] < 20 < wealth[1]
     counted = (losses > 0.1).astype(float)
     nearly = np.where(counted == 1, 1 - 1e-15, 0.0)  # goes the way of fractions
-    expected = betting_certified_risk(counted, 0.05, looks=looks)
-    assert betting_certified_risk(nearly, 0.05, looks=looks) == pytest.approx(expected, abs=1e-9)
+    expected = betting_certified_risk(counted, 0.05, at_n=times)
+    assert betting_certified_risk(nearly, 0.05, at_n=times) == pytest.approx(expected, abs=1e-9)
 
 
 def test_no_failure_at_all_is_soon_enough() -> None:
@@ -87,14 +87,14 @@ def test_no_failure_at_all_is_soon_enough() -> None:
 def test_the_order_depends_on_the_contents_alone() -> None:
     samples = [f"mnist/{n:04d}" for n in range(200)]
     contents = {sample: f"{n:032x}" for n, sample in enumerate(samples)}
-    order = look_order(contents)
+    order = calibration_order(contents)
     assert sorted(order) == samples
-    assert order == look_order(dict(reversed(contents.items())))
-    renamed = look_order({f"other/{sample}": content for sample, content in contents.items()})
+    assert order == calibration_order(dict(reversed(contents.items())))
+    renamed = calibration_order({f"other/{sample}": content for sample, content in contents.items()})
     assert renamed == tuple(f"other/{sample}" for sample in order), "names do not count"
-    assert order != look_order({sample: f"{n + 1:032x}" for n, sample in enumerate(samples)})
+    assert order != calibration_order({sample: f"{n + 1:032x}" for n, sample in enumerate(samples)})
     kept = {sample: contents[sample] for sample in samples[:150]}
-    assert [sample for sample in order if sample in kept] == list(look_order(kept))
+    assert [sample for sample in order if sample in kept] == list(calibration_order(kept))
     places = [samples.index(sample) for sample in order]
     assert abs(float(np.corrcoef(places, np.arange(200))[0, 1])) < 0.25
 
@@ -120,9 +120,9 @@ def test_other_mistakes_are_refused() -> None:
         betting_p_values([0], 1.0)
     with pytest.raises(RiskError, match="zeta"):
         betting_certified_risk([0], 0.0)
-    for looks in ([], [0], [3], [2, 1], [1.5]):
-        with pytest.raises(RiskError, match="looks must"):
-            betting_certified_risk([0, 0], 0.05, looks=looks)  # type: ignore[arg-type]
+    for times in ([], [0], [3], [2, 1], [1.5]):
+        with pytest.raises(RiskError, match="at_n must"):
+            betting_certified_risk([0, 0], 0.05, at_n=times)  # type: ignore[arg-type]
 
 
 def test_the_looks_before_failures_give_the_running_bound() -> None:
@@ -130,6 +130,6 @@ def test_the_looks_before_failures_give_the_running_bound() -> None:
     for rate in (0.0, 0.03, 0.3, 1.0):
         for n in (1, 4, 120):
             failed = rng.random(n) < rate
-            looks = last_before_failures(failed)
-            assert len(looks) <= failed.sum() + 1
-            assert betting_certified_risk(failed, 0.05, looks=looks)[-1] == betting_certified_risk(failed, 0.05)[-1]
+            times = last_before_failures(failed)
+            assert len(times) <= failed.sum() + 1
+            assert betting_certified_risk(failed, 0.05, at_n=times)[-1] == betting_certified_risk(failed, 0.05)[-1]

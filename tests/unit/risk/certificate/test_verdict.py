@@ -114,7 +114,7 @@ def test_undecided_in_order() -> None:
     ("arms", "others", "says"),
     [
         ({}, {}, "no arm"),
-        (ARMS, {}, "give it as `union`"),
+        (ARMS, {}, "found several arms without `union`"),
         (ARMS, {"union": count(83)}, "cannot have 83"),
         (ARMS, {"union": count(148)}, "cannot have 148"),
         (ARMS, {"union": count(90, calibration="cd34")}, "different calibration sets.*1,000 samples of cd34"),
@@ -137,11 +137,11 @@ def test_counts_that_do_not_go_together_are_refused(
     ("failed", "clean", "says"),
     [
         ({}, None, "no arm"),
-        ({"a": []}, None, "a: there must be one answer"),
-        ({"a": [0.5]}, None, "other values than 0 and 1"),
+        ({"a": []}, None, "a: must be one answer"),
+        ({"a": [0.5]}, None, "must be 0 or 1 for each sample"),
         ({"a": [0, 1], "b": [0]}, None, "same samples in the same order, found a: 2, b: 1"),
         ({"a": [0, 1]}, [0], "clean: 1"),
-        ({"a": [0, 1]}, [0, 1], "a: a sample that is wrong without any attack cannot fail"),
+        ({"a": [0, 1]}, [0, 1], "a: a sample that is wrong without an attack cannot fail"),
     ],
 )
 def test_answers_that_do_not_go_together_are_refused(failed: dict[str, object], clean: object, says: str) -> None:

@@ -131,7 +131,7 @@ def test_sizes_of_any_shape_and_another_process() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"guess": 0.0}, r"1 unchanged inputs \(size 0\) were taken for perturbed.*guess=None"),
+        ({"guess": 0.0}, r"1 unchanged inputs \(size 0\) were reported as perturbed.*guess=None"),
         ({"guess": -0.1}, "guess must be at least 0 and below 0.5, found -0.1"),
         ({"guess": 0.1, "lapse": 0.7}, "lapse must be at least 0"),
         ({"guess": 0.1, "scale": "logg"}, "did you mean 'log'"),

@@ -61,7 +61,7 @@ def quantities(fit: BayesianEvasion) -> np.ndarray:
 def test_chains_agree_with_each_other(name: str) -> None:
     fit = fitted(name)
     assert fit._effects is not None
-    assert fit._effects.settled
+    assert fit._effects.converged
     chains = chains_for(CASES[name]["sizes"].size)
     by_chain = quantities(fit).reshape(-1, chains, 6)
     looks = len(by_chain)
@@ -83,8 +83,8 @@ LOOSE = "the lower limit of the width is off by two thirds of its standard devia
 )
 def test_the_posterior_is_that_of_chains_that_run_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = quantities(fitted(name))
-    monkeypatch.setattr(crossed, "_SETTLE", 600)
-    monkeypatch.setattr(crossed, "_LOOKS", (1500,))
+    monkeypatch.setattr(crossed, "_BURN_IN", 600)
+    monkeypatch.setattr(crossed, "_STATES", (1500,))
     expected = quantities(fitted(name))
     deviation = expected.std(axis=0)
     assert (np.abs(found.mean(axis=0) - expected.mean(axis=0)) < 0.25 * deviation + 1e-3).all()
@@ -106,7 +106,7 @@ def test_chains_leave_spreads_near_0(monkeypatch: pytest.MonkeyPatch) -> None:
     fit = fit_bayesian(**answers)
     found = quantities(fit)
     assert fit._effects is not None
-    assert fit._effects.settled
+    assert fit._effects.converged
     assert expected[:, 5].min() > 0.2
     assert found[:, 5].min() > 0.2
     assert found[:, 4:].mean(axis=0) == pytest.approx(expected[:, 4:].mean(axis=0), abs=0.06)
@@ -114,18 +114,18 @@ def test_chains_leave_spreads_near_0(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_chains_that_do_not_settle_in_time_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = simulated(0, 3, 20, 10, (0.5, 0.5), 0.3)
-    monkeypatch.setattr(crossed, "_SETTLE", 2)
-    monkeypatch.setattr(crossed, "_LOOKS", (8, 16))
+    monkeypatch.setattr(crossed, "_BURN_IN", 2)
+    monkeypatch.setattr(crossed, "_STATES", (8, 16))
     fit = fit_bayesian(**answers)
     assert fit._effects is not None
-    assert not fit._effects.settled
+    assert not fit._effects.converged
     assert len(fit._effects.parameters) == 12 * 16  # of 16 looks, without the first quarter
 
 
 def test_chains_go_on_only_until_they_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = simulated(0, 3, 20, 10, (0.5, 0.5), 0.3)
-    monkeypatch.setattr(crossed, "_AGREED", np.inf)
-    monkeypatch.setattr(crossed, "_LOOKS", (8, 16))
+    monkeypatch.setattr(crossed, "_CONVERGED", np.inf)
+    monkeypatch.setattr(crossed, "_STATES", (8, 16))
     fit = fit_bayesian(**answers)
     assert fit._effects is not None
     assert len(fit._effects.parameters) == 6 * 16

@@ -297,7 +297,7 @@ def test_forced_choice_finds_the_curve_from_many_answers() -> None:
     [
         ([1.0, 2.0], {"guess": 0.1}, "guess must be 0, found 0.1"),
         ([1.0, 2.0], {"guess": None}, "guess must be 0, found None"),
-        ([0.0, 2.0], {}, "1 answers are about size 0, which forced choice cannot ask"),
+        ([0.0, 2.0], {}, "1 answers are about size 0, where neither picture of a forced choice is perturbed"),
     ],
 )
 def test_what_forced_choice_cannot_ask_is_refused(sizes: list[float], options: dict, message: str) -> None:

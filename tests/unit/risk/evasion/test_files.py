@@ -68,7 +68,7 @@ def test_no_name_of_a_labeller_is_written(tmp_path: Path) -> None:
 def test_another_norm_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "curve.json"
     write_evasion(path, threshold(1.0), norm="l2")
-    with pytest.raises(RiskError, match=r"curve.json: its sizes are in l2, and damage is asked for in linf"):
+    with pytest.raises(RiskError, match=r"curve.json: found sizes in l2, and damage is in linf"):
         read_evasion(path, norm="linf")
     assert read_evasion(path)(0.5) == 1
 
@@ -98,7 +98,7 @@ ANSWERED = {"kind": "logistic", "sizes": [1.0, 2.0], "undetected": [True, False]
         ("[" * 100_000, "not a JSON file"),
         ("[1, 2]", "not an evasion curve"),
         ({"kind": "threshold", "tau": 1}, "not an evasion curve"),
-        (HEAD | {"version": 2, "kind": "threshold", "tau": 1}, "version 2 of the file is not known"),
+        (HEAD | {"version": 2, "kind": "threshold", "tau": 1}, "found version 2 of the file"),
         (HEAD | {"kind": "logistc"}, "no evasion is of the kind 'logistc'; did you mean 'logistic'"),
         (HEAD | {"tau": 1.0}, "no evasion is of the kind None"),
         (HEAD | {"kind": ["logistic"]}, "no evasion is of the kind"),
@@ -107,16 +107,16 @@ ANSWERED = {"kind": "logistic", "sizes": [1.0, 2.0], "undetected": [True, False]
         (HEAD | {"kind": "threshold", "tau": -1}, "tau: found -1.0"),
         (HEAD | {"kind": "threshold", "tau": 1, "tao": 2}, "'tao' is not known"),
         (HEAD | ANSWERED | {"sizes": 3}, "sizes must be a list, found 3"),
-        (HEAD | ANSWERED | {"undetected": [1, 0]}, "undetected must hold true and false, found 1"),
+        (HEAD | ANSWERED | {"undetected": [1, 0]}, "undetected must be true or false, found 1"),
         (HEAD | ANSWERED | {"undetected": [True, True]}, "all 2 perturbations up to size 2 went undetected"),
         (HEAD | ANSWERED | {"sizes": [1.0]}, "there are 1 sizes and 2 answers"),
         (HEAD | ANSWERED | {"sizes": [True, 2.0]}, "a number is needed, found True"),
         (HEAD | ANSWERED | {"kind": "bayesian", "guess": "x"}, "a number is needed, found 'x'"),
         (HEAD | ANSWERED | {"kind": "bayesian", "plausible": [1.0]}, "plausible"),
-        (HEAD | ANSWERED | {"kind": "bayesian", "forced_choice": 1}, "forced_choice must hold true"),
+        (HEAD | ANSWERED | {"kind": "bayesian", "forced_choice": 1}, "forced_choice must be true"),
         (HEAD | ANSWERED | {"kind": "bayesian", "labellers": ["1"]}, "there are 2 answers and 1 labellers"),
         (HEAD | ANSWERED | {"kind": "bayesian", "labellers": "12"}, "labellers must be a list, found '12'"),
-        (HEAD | ANSWERED | {"kind": "bayesian", "images": ["a", 3]}, "images must hold texts, found 3"),
+        (HEAD | ANSWERED | {"kind": "bayesian", "images": ["a", 3]}, "images must be texts, found 3"),
         (HEAD | ANSWERED | {"labellers": ["1", "2"]}, "'labellers' is not known"),
         (HEAD | {"kind": "average", "models": ["a"], "distances": []}, "there is no distance"),
     ],

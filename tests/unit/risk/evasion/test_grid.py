@@ -32,5 +32,5 @@ def test_an_atom_keeps_its_probability() -> None:
 
 
 def test_a_density_without_end_is_refused() -> None:
-    with pytest.raises(RiskError, match="no grid holds"):
+    with pytest.raises(RiskError, match="too little for a posterior"):
         posterior(lambda x: 0 * x, [Axis(-1, 1, 21)])

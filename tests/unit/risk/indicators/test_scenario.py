@@ -41,7 +41,7 @@ def test_a_scenario_is_a_tree() -> None:
         ({"a": {"weight": 0.5, "of": {}}}, "town.a.of: names of branches are needed"),
         ({"a": {"weight": 0.5, "of": []}}, "town.a.of: names of branches are needed"),
         ({"a": {"weight": 0.5, "of": "rain"}}, "town.a.of: names of branches are needed"),
-        ({"a": {"weight": 0.5, "of": ["b", "b"]}}, "town.a.of: 'b' stands there 2 times"),
+        ({"a": {"weight": 0.5, "of": ["b", "b"]}}, "town.a.of: 'b' is listed 2 times"),
         ({"a": {"of": ["b"]}}, "town.a: needs a weight"),
         ({"a": {"weigth": 0.5}}, "town.a: a branch has no key 'weigth'; did you mean 'weight'"),
         ({"a": {"weight": 0.5, "arms": []}}, "town.a.arms: names of arms"),

@@ -174,7 +174,7 @@ def test_the_long_form_is_one_row_for_each_cell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"arms": ["clean", "a", "a", "b"]}, "arms: 'a' stands there 2 times"),
+        ({"arms": ["clean", "a", "a", "b"]}, "arms: 'a' is listed 2 times"),
         ({"arms": ["clean", "a"]}, "arms: 2 names for 4"),
         ({"samples": ["a"]}, "samples: 1 names for 3"),
         (

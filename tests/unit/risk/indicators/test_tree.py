@@ -85,7 +85,7 @@ def test_attackers_choose_and_nature_does_not() -> None:
     assert of(of=["rain", "fog"], aggregate="max") == 0.75
     assert of(of=["rain", "fog"]) == pytest.approx((0.375 + 0.5) / 2)
     for mixed in ({"arms": ["pgd", "fog"]}, {"of": ["pgd", "fog"]}, {"of": ["pgd", "clean"]}):
-        with pytest.raises(RiskError, match=r"s.x: holds attacks \(pgd\) and arms that are none.*two branches"):
+        with pytest.raises(RiskError, match=r"s.x: found attacks \(pgd\) and other arms.*two branches"):
             of(**mixed)
     assert of(arms=["pgd", "fog"], aggregate="max") == 0.75
 
@@ -270,7 +270,7 @@ def test_all_corruptions_alike() -> None:
     assert risk(tensor(), scenario).value == pytest.approx(0.5 * 0.375 + 0.5 * 0.5)
     paths = [one.path for one in indicator_tree(tensor(), scenario).walk()]
     assert paths == ["", "weather", "weather.rain", "weather.rain.rain-1", "weather.rain.rain-2", "weather.fog"]
-    with pytest.raises(RiskError, match="holds no corruption"):
+    with pytest.raises(RiskError, match="has no corruption to average"):
         uniform_scenario(tensor().select(kind=["clean", "attack"]))
 
 

@@ -31,7 +31,7 @@ def test_a_median_is_refused_where_rows_never_fail_and_given_where_all_do(family
     fit, frame = fitted(family, never=0.3)
     assert fit.cure_p_value < 0.001
     for refused in (lambda: fit.median(), lambda: fit.quantile(0.2)):
-        with pytest.raises(RiskError, match=r"more rows hold out than .* use kaplan_meier\(durations, event\)"):
+        with pytest.raises(RiskError, match=r"more rows survive than .* use kaplan_meier\(durations, event\)"):
             refused()
     assert np.isfinite(kaplan_meier(frame["t"], frame["e"]).median().high)  # the remedy has an answer
 

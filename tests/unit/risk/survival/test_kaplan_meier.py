@@ -170,7 +170,7 @@ def test_what_is_no_curve_is_refused(t: list[float], e: list[int], message: str)
 
 
 def test_nothing_is_said_beyond_the_longest_duration() -> None:
-    with pytest.raises(RiskError, match="says nothing of time 9: the longest duration is 5"):
+    with pytest.raises(RiskError, match="is undefined at time 9: the longest duration is 5"):
         kaplan_meier(T, E).at(9.0)
     with pytest.raises(RiskError, match="level must lie between 0 and 1"):
         kaplan_meier(T, E, level=2.0)

@@ -117,7 +117,7 @@ class TestAddresses:
 class TestRefusals:
     def test_without_ray_it_is_said_how_to_install_it(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "ray", None)
-        with pytest.raises(RunError, match=r"pip install 'advrisk\[ray\]'"):
+        with pytest.raises(RunError, match=r'pip install "advrisk\[ray\]"'):
             refuse(None)
 
     def test_a_closed_port_is_refused_at_once(self, ray):
@@ -145,7 +145,7 @@ class TestRefusals:
 
     def test_a_client_needs_more_than_ray_alone(self, ray, deaf, monkeypatch):
         monkeypatch.setattr(ray_cluster, "_QUESTION", "import sys; sys.exit('requires pip package `ray[client]`.')")
-        with pytest.raises(RunError, match=r"ray:// needs more than ray alone: pip install 'advrisk\[ray\]'"):
+        with pytest.raises(RunError, match=r'ray:// needs more than ray alone: pip install "advrisk\[ray\]"'):
             refuse(f"ray://{deaf}")
 
     def test_a_connection_that_is_there_is_used_but_not_for_another_address(self, ray):

@@ -1,26 +1,11 @@
-import io
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from advrisk.run.executors import local
-from advrisk.run.executors.local import START_S, Assignment, WorkerPool, error_stream
+from advrisk.run.executors.local import START_S, Assignment, WorkerPool
 from advrisk.study import study_from
-
-
-@pytest.mark.parametrize("stream", [None, io.StringIO()])
-def test_workers_print_nowhere_if_standard_error_is_no_file(monkeypatch, stream):
-    monkeypatch.setattr(sys, "stderr", stream)
-    assert error_stream() == subprocess.DEVNULL
-
-
-def test_workers_print_to_standard_error(monkeypatch, tmp_path):
-    with (tmp_path / "log").open("w") as file:
-        monkeypatch.setattr(sys, "stderr", file)
-        assert error_stream() == file.fileno()
 
 
 @pytest.mark.parametrize("alive", [True, False])

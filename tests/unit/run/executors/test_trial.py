@@ -18,7 +18,7 @@ from advrisk.parts import REGISTRIES
 from advrisk.parts.data import Dataset
 from advrisk.run.executors import local
 from advrisk.run.executors.local import READY, TrialLoad
-from advrisk.run.executors.trial import Trial
+from advrisk.run.executors.trial import TrialProcess
 from advrisk.run.executors.worker import load_on_trial
 from advrisk.study import StudySpec, load_study, study_from
 
@@ -66,8 +66,8 @@ def study(*factories: str, **settings: Any) -> dict[str, Any]:
     }
 
 
-def trial_of(spec: StudySpec) -> Trial:
-    return Trial(spec, REGISTRIES)
+def trial_of(spec: StudySpec) -> TrialProcess:
+    return TrialProcess(spec, REGISTRIES)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loads]:
     """Load models of a module beside the study on trial."""
     (tmp_path / "nets_on_trial.py").write_text(NETS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    trials: list[Trial] = []
+    trials: list[TrialProcess] = []
 
     def load(*names: str, **settings: Any) -> None:
         file = tmp_path / "study.yaml"
@@ -130,9 +130,10 @@ def test_what_goes_wrong_on_trial_is_sent_as_an_error(
         load_on_trial(TrialLoad(spec, ("Net", name), "cpu", DATA, (str(tmp_path),), ()), connection)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert sent[:-1] == [("Net",), (name,)]
-    assert isinstance(sent[-1], AdvriskError)
-    assert re.search(complaint.replace("nets_on_trial", "nets_here"), str(sent[-1]))
+    *begun, error, ready = sent
+    assert (begun, ready) == ([("Net",), (name,)], READY), "models after a faulty one are tried, too"
+    assert isinstance(error, AdvriskError)
+    assert re.search(complaint.replace("nets_on_trial", "nets_here"), str(error))
     assert alarms == [310, 0, 310, 0], "a process whose parent is gone ends all the same"
 
 

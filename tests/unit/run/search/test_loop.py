@@ -20,9 +20,9 @@ from advrisk.ledger import Ledger
 from advrisk.ledger.frozen import FrozenList, asked_question, frozen_lists
 from advrisk.ledger.history import remove
 from advrisk.ledger.searches import SearchRecord, read_searches
-from advrisk.risk.certificate import look_order
+from advrisk.risk.certificate import calibration_order
 from advrisk.run.progress import Progress
-from advrisk.run.search.loop import Tally, can_still_win
+from advrisk.run.search.loop import BrokenSamples, can_still_win
 from advrisk.study import study_from
 
 from .conftest import Hill, reach
@@ -219,7 +219,7 @@ def test_samples_to_calibrate_are_run_in_the_order_of_looks_whatever_their_file_
     assert found == met(12) == met(7, seed=1), "nobody can choose a seed for the bets that it wins"
     assert len(found) == 30
     hashes = Ledger.open(hill.folder / "shards of 7, seed 0").query("SELECT sample, hash FROM samples").to_pylist()
-    assert tuple(found) == look_order({row["sample"]: row["hash"] for row in hashes if row["sample"] in found})
+    assert tuple(found) == calibration_order({row["sample"]: row["hash"] for row in hashes if row["sample"] in found})
     assert found != sorted(found)
 
 
@@ -234,7 +234,7 @@ def test_samples_that_end_with_an_error_are_left_out_of_the_rate_and_the_setting
 
 
 def test_what_is_known_of_a_sample_from_its_rows() -> None:
-    tally = Tally({"a": 0, "b": 0, "c": 0})
+    tally = BrokenSamples({"a": 0, "b": 0, "c": 0})
     rows = [("a", "success", 0), ("b", "success", 1), ("c", "timeout", None)]
     for criterion in ("label", "prediction"):
         told = [

@@ -6,19 +6,21 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from advrisk.plan import Axis, Search, Setting
+from advrisk.plan import Search, SearchAxis, Setting
 from advrisk.run.search.design import first_settings, grid_settings, random_settings
 from advrisk.run.search.surrogate import CANDIDATES, beta_at, next_settings
 from advrisk.study import Arm
 
 Rate = Callable[[Setting], float]
 
-X = Axis("x", 0.0, 1.0)
-Y = Axis("y", 0.0, 1.0)
-SIGMA = Axis("sigma", 1e-4, 1.0, log=True)
+X = SearchAxis("x", 0.0, 1.0)
+Y = SearchAxis("y", 0.0, 1.0)
+SIGMA = SearchAxis("sigma", 1e-4, 1.0, log=True)
 
 
-def search(*axes: Axis, rounds: int = 10, batch: int = 1, method: str = "gp-ucb", beta: float | str = 0.1) -> Search:
+def search(
+    *axes: SearchAxis, rounds: int = 10, batch: int = 1, method: str = "gp-ucb", beta: float | str = 0.1
+) -> Search:
     arm = Arm("toy-linf-1", "attack", "toy", norm="linf", eps=1.0)
     return Search("plain", arm, "toy-linf-1", axes, method, rounds, batch, beta, 1, False, ("search", 0))
 
@@ -69,7 +71,7 @@ def test_a_flat_surface_is_explored() -> None:
 
 
 def test_a_box_of_whole_numbers_can_be_exhausted() -> None:
-    one = search(Axis("steps", 1, 4, whole=1), batch=5)
+    one = search(SearchAxis("steps", 1, 4, whole=1), batch=5)
     chosen = next_settings(one, [{"steps": 2}], [0.5], n_round=1, seed=0)
     assert sorted(setting["steps"] for setting in chosen) == [1, 3, 4]
     assert next_settings(one, [{"steps": n} for n in (1, 2, 3, 4)], [0.1, 0.2, 0.3, 0.2], n_round=2, seed=0) == []
@@ -82,8 +84,8 @@ def test_the_schedule_of_the_theory() -> None:
 
 
 def test_the_first_design_is_the_papers_where_it_has_one() -> None:
-    sigma = Axis("sigma", 1e-4, 0.1, log=True, start=(0.005, 0.01, 0.015))
-    step = Axis("step_size", 1e-3, 1.0, log=True, start=(0.01, 0.02, 0.03))
+    sigma = SearchAxis("sigma", 1e-4, 0.1, log=True, start=(0.005, 0.01, 0.015))
+    step = SearchAxis("step_size", 1e-3, 1.0, log=True, start=(0.01, 0.02, 0.03))
     design = first_settings(search(sigma, step), 0)
     expected = [{"sigma": s, "step_size": e} for s in (0.005, 0.01, 0.015) for e in (0.01, 0.02, 0.03)]
     assert design == expected
@@ -97,11 +99,11 @@ def test_grids_and_random_points_fill_the_box() -> None:
     drawn = random_settings(search(SIGMA, method="random", rounds=200, batch=5), 3)
     share = np.mean([setting["sigma"] < 0.01 for setting in drawn])
     assert share == pytest.approx(0.5, abs=4 * 0.5 / math.sqrt(1000)), "evenly by ratios"
-    few = random_settings(search(Axis("steps", 2, 9, whole=2), method="random", rounds=50), 0)
+    few = random_settings(search(SearchAxis("steps", 2, 9, whole=2), method="random", rounds=50), 0)
     assert sorted(setting["steps"] for setting in few) == [2, 4, 6, 8]
 
 
-SURFACES: dict[str, tuple[tuple[Axis, ...], Rate, float]] = {
+SURFACES: dict[str, tuple[tuple[SearchAxis, ...], Rate, float]] = {
     "smooth": ((X, Y), lambda at: 0.8 * bump(at["x"], 0.7, 0.3) * bump(at["y"], 0.2, 0.3), 0.8),
     "log-scaled": ((SIGMA,), lambda at: 0.5 * bump(math.log10(at["sigma"]), -2.7, 0.5), 0.5),
     "two hills": ((X,), lambda at: 0.4 * bump(at["x"], 0.2, 0.15) + 0.7 * bump(at["x"], 0.8, 0.15), 0.7),

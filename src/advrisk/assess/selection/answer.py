@@ -3,18 +3,16 @@
 Terminal, report, JSON and Python all take it from here, so that no two of them can differ.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
+from advrisk.assess.findings import Findings
 from advrisk.assess.gate.records import GateResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import stated_results
-from advrisk.core.plain import InJson
-from advrisk.core.sections import Unanswered, result_of, why_not
-from advrisk.report.findings import Findings
-from advrisk.report.headline import (
+from advrisk.assess.selection.headline import (
     Gate,
     Requirements,
     by_damage,
@@ -23,12 +21,15 @@ from advrisk.report.headline import (
     requirements_of,
     scenario_headline,
     with_requirements,
+    without_answer,
 )
+from advrisk.core.plain import InJson
+from advrisk.core.sections import Unanswered, result_of, why_not
 from advrisk.risk.indicators.comparison import ScenarioResult
 
 
 @dataclass(frozen=True)
-class Answer:
+class RunAnswer:
     """What the evidence names; the first sentence says the same."""
 
     sentences: tuple[str, ...]
@@ -36,7 +37,7 @@ class Answer:
     requirements: Requirements | None  # of the least bad model; None: none is stated
     n_models: int
     unfinished: bool = False
-    unanswered: bool = False  # the study's scenarios have no answer
+    unanswered: bool = False  # a scenario of the study has no answer
 
     in_json: ClassVar[InJson] = {
         "sentences": "headlines",
@@ -63,8 +64,8 @@ class Answer:
     def exit_code(self) -> Literal[0, 1, 4]:
         """Of `advrisk select`; the first of these that applies:
 
-        the run is not finished, or its scenarios have no answer: 4; a requirement is not met: 1; whether it is met is
-        undecided or was not checked: 4; a model is named, or there is only one: 0; else 4.
+        the run is not finished, or one of its scenarios has no answer: 4; a requirement is not met: 1; whether it is
+        met is undecided or was not checked: 4; a model is named, or there is only one: 0; else 4.
         """
         if self.unfinished or self.unanswered:
             return 4
@@ -81,15 +82,19 @@ def answer(
     gate: Gate = None,
     *,
     lost: str = "",
+    left_out: Mapping[str, str] | None = None,
     unfinished: str = "",
-) -> Answer:
+) -> RunAnswer:
     """What was asked, in its order: the scenarios, then damage; requirements stand in the first sentence.
 
-    `lost` says why stated scenarios have no result, `unfinished` how far a run is that is not done.
+    `lost` says why stated scenarios have no result, `left_out` why some of them have none, `unfinished` how far a run
+    is that is not done. No model is named while a stated scenario has no result.
     """
     found = result_of(damage)
     models = [row.model for row in (scenarios[0].models if scenarios else found.models if found else ())]
-    named, said = _of_scenarios(scenarios, found, gate) if scenarios else (None, [])
+    named, said = _of_scenarios(scenarios, found, None if left_out else gate) if scenarios else (None, [])
+    if left_out:
+        named, said = None, [with_requirements(without_answer(left_out), None, models, gate), *said]
     if lost:
         said = [with_requirements(f"The study's scenarios have no answer: {lost}", None, models, gate)]
     elif not scenarios and found is not None:
@@ -101,7 +106,7 @@ def answer(
     if unfinished:
         said.insert(0, unfinished_words(unfinished))
     required = requirements_of(named, models, gate)
-    return Answer(tuple(said), named, required, len(models), bool(unfinished), bool(lost))
+    return RunAnswer(tuple(said), named, required, len(models), bool(unfinished), bool(lost or left_out))
 
 
 def unfinished_words(so_far: str) -> str:
@@ -109,7 +114,7 @@ def unfinished_words(so_far: str) -> str:
     return f"Decide nothing yet: the run is not finished ({so_far} are done)."
 
 
-def leading(found: Findings) -> Answer:
+def leading(found: Findings) -> RunAnswer:
     """The answer of everything that was found."""
     asked = None if found.by_damage else found.answer("indicators", IndicatorAssessment)
     indicators = result_of(asked)
@@ -118,6 +123,7 @@ def leading(found: Findings) -> Answer:
         stated_results(indicators) if indicators else (),
         found.answer("gate", GateResult),
         lost=why_not(asked).rstrip(".") if found.scenarios_stated else "",
+        left_out=indicators.unanswered if indicators else None,
         unfinished=found.unfinished,
     )
 

@@ -1,6 +1,7 @@
 """The first sentence: what is required of the least bad model, and which question leads."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ import pytest
 from advrisk.assess.damage.headline import headline
 from advrisk.assess.gate.records import GateResult, Held
 from advrisk.assess.indicators.assessment import IndicatorAssessment
+from advrisk.assess.selection.answer import answer, leading
+from advrisk.assess.selection.headline import damage_headline, scenario_headline
 from advrisk.core.plain import plain_fields
 from advrisk.core.sections import Unanswered
-from advrisk.report.answer import answer, leading
-from advrisk.report.headline import damage_headline, scenario_headline
 from advrisk.risk.indicators import RiskTensor, Scenario
 from advrisk.risk.indicators.comparison import ScenarioResult, compare_models
 from tests.damages import BETTER, OPEN, TRADE_OFF, assessed
@@ -127,6 +128,16 @@ def test_a_scenario_that_does_not_decide_leaves_the_others_without_a_model() -> 
     assert found.headline.startswith("The scenarios do not settle on one model: town favours adv (risk ")
     assert ", night is undecided between " in found.headline
     assert found.least_bad is None
+
+
+def test_a_scenario_without_an_answer_leaves_the_others_without_a_model() -> None:
+    found = answer(assessed(**BETTER), [in_town(X)], gate(adv="pass", std="fail"), left_out={"night": "no arm fits."})
+    assert found.headline.startswith("The scenario night has no answer, so no model is named: no arm fits; std fails ")
+    assert found.sentences[1].startswith("In the scenario town (loss: loss), adv has the least risk")
+    assert "every stated requirement" not in found.sentences[1], "said once"
+    assert (found.least_bad, found.ship, found.decided, found.exit_code) == (None, None, False, 4)
+    both = answer(assessed(**BETTER), [in_town(X)], left_out={"night": "no arm fits", "dusk": "no sample"})
+    assert both.headline == "The scenarios night and dusk have no answer, so no model is named: no arm fits."
 
 
 def test_scenarios_that_agree_name_the_model() -> None:
@@ -249,6 +260,9 @@ def test_damage_leads_where_it_was_asked_for_and_scenarios_without_an_answer_say
     assert leading(findings_of(damage=damage, indicators=indicators)).least_bad == "std"
     asked = leading(findings_of(damage=damage, indicators=indicators, by_damage=True))
     assert (asked.least_bad, asked.headline) == ("adv", headline(damage))
+    indicators = replace(indicators, results=(in_town(X),), unanswered={"night": "no arm fits"})
+    part = leading(findings_of(damage=damage, indicators=indicators, scenarios_stated=True))
+    assert part.headline == "The scenario night has no answer, so no model is named: no arm fits."
     lost = leading(findings_of(damage=damage, indicators=Unanswered("rain is missing."), scenarios_stated=True))
     assert lost.headline == "The study's scenarios have no answer: rain is missing."
     assert lost.least_bad is None

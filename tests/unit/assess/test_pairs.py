@@ -1,6 +1,6 @@
-"""Sentences that several assessments share."""
+"""Sentences and numbers on pairs of models that several assessments share."""
 
-from advrisk.assess.words import samples_that_decide
+from advrisk.assess.pairs import samples_that_decide
 
 
 def test_samples_that_would_decide_are_named_where_the_data_set_may_have_them() -> None:

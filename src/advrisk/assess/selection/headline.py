@@ -1,6 +1,6 @@
 """The first sentence: the least bad of the compared models, how bad it is, and whether it meets what is required."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,14 +11,22 @@ from advrisk.assess.indicators.words import in_scenario, loss_text
 from advrisk.core.errors import StudyError
 from advrisk.core.names import listed
 from advrisk.core.sections import Unanswered
-from advrisk.risk.decision import alike
+from advrisk.risk.decision import undecided_with
 from advrisk.risk.indicators.comparison import ScenarioResult
 from advrisk.study import Requirement, parse_requirement
 
 Requirements = Literal["met", "not met", "undecided", "not checked"]
 Gate = GateResult | Unanswered | None  # checked, not checked for a reason, or none is stated
 
-_OPENINGS = ("A trade-off", "Undecided between ", "Only ", "No model is named ", "In the scenario ", "The scenarios ")
+_OPENINGS = (
+    "A trade-off",
+    "Undecided between ",
+    "Only ",
+    "No model is named ",
+    "In the scenario ",
+    "The scenario ",
+    "The scenarios ",
+)
 
 
 def by_damage(found: DamageAssessment) -> str:
@@ -29,7 +37,7 @@ def by_damage(found: DamageAssessment) -> str:
 def damage_headline(found: DamageAssessment, gate: Gate) -> str:
     """The headline of damage, with what the gate says of the least bad model."""
     models = [row.model for row in found.models]
-    among = [found.models[0].model, *alike(found.models[0].model, found.pairs)]
+    among = [found.models[0].model, *undecided_with(found.models[0].model, found.pairs)]
     return with_requirements(least_bad_words(found), found.least_bad or _only(models), models, gate, among=among)
 
 
@@ -40,7 +48,7 @@ def scenario_headline(result: ScenarioResult, damage: DamageAssessment | None = 
     row = damage.of(named) if damage and named else None
     beside = f"; {how_bad(row, damage)}" if row and damage else ""
     said = f"{in_scenario(result).rstrip('.')}{beside}"
-    among = [models[0], *alike(models[0], result.pairs)]
+    among = [models[0], *undecided_with(models[0], result.pairs)]
     return with_requirements(said, named, models, gate, among=among)
 
 
@@ -52,11 +60,18 @@ def disagreement(results: Sequence[ScenarioResult], gate: Gate = None) -> str:
     return with_requirements(f"{opening}: {', '.join(each)}", None, [row.model for row in results[0].models], gate)
 
 
+def without_answer(reasons: Mapping[str, str]) -> str:
+    """Which scenarios have no answer, and why the first has none."""
+    names, (reason, *_) = list(reasons), list(reasons.values())
+    opening = f"The scenario {names[0]} has" if len(names) == 1 else f"The scenarios {listed(names)} have"
+    return f"{opening} no answer, so no model is named: {reason.rstrip('.')}"
+
+
 def _favours(result: ScenarioResult) -> str:
     best = result.models[0]
     if result.least_bad is not None:
         return f"favours {best.model} (risk {loss_text(best.risk.value, result.bounds)})"
-    return f"is undecided between {listed([best.model, *alike(best.model, result.pairs)])}"
+    return f"is undecided between {listed([best.model, *undecided_with(best.model, result.pairs)])}"
 
 
 # Requirements

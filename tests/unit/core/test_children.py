@@ -1,18 +1,22 @@
 """Processes that end with the one that started them, whatever they are doing."""
 
+import io
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from advrisk.core.children import error_stream
 
 # argv: the socket. It says that it is ready, then works for a minute.
 WORKER = """
 import ctypes, os, sys, time
-from advrisk.run.executors.worker import end_with_parent
+from advrisk.core.children import end_with_parent
 {before}
 end_with_parent(int(sys.argv[1]))
 os.write(1, b"ready")
@@ -64,3 +68,15 @@ time.sleep(60)
             process.kill()
             process.wait()
             assert gone(process.stdout.fileno()), "the worker is still there"
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_children_print_nowhere_if_standard_error_is_no_file(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert error_stream() == subprocess.DEVNULL
+
+
+def test_children_print_to_standard_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as file:
+        monkeypatch.setattr(sys, "stderr", file)
+        assert error_stream() == file.fileno()

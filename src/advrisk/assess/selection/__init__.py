@@ -1,0 +1,1 @@
+"""Which model the evidence names: scenarios, damage and requirements, taken together."""
