@@ -57,7 +57,7 @@ def _refusal(**changed):
         ({"losses": ["misclasified"]}, "no losses called 'misclasified'; did you mean 'misclassified'?"),
         ({"models": {"plain": {"source": "dmeo", "name": "plain"}}}, "no models called 'dmeo'"),
         ({"data": {"source": "mnist-5", "evaluate": 10}}, "no data called 'mnist-5'; did you mean 'mnist-5k'?"),
-        ({"gate": ["robust_accuracy.plan at 0.1 >= 0.5"]}, "no model is called 'plan'; did you mean 'plain'?"),
+        ({"gate": ["robust_accuracy.plan at 0.1 >= 0.5"]}, "unknown model 'plan'; did you mean 'plain'?"),
     ],
 )
 def test_a_misspelt_name_is_refused_with_the_nearest_one(changed, complaint):
