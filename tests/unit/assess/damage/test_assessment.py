@@ -66,7 +66,7 @@ def test_one_model_has_a_damage_under_a_curve_and_none_without(assessed: Callabl
 
 
 def test_the_average_of_one_model_is_refused(assessed: Callable[..., DamageAssessment]) -> None:
-    with pytest.raises(RiskError, match="give two or more, or an evasion curve"):
+    with pytest.raises(RiskError, match="give two or more models, or an evasion curve"):
         assessed({"only": WEAK}, spec={"evasion": AVERAGE})
 
 

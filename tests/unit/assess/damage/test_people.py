@@ -80,7 +80,7 @@ def test_a_walk_of_nothing_is_refused() -> None:
     samples = ["s0", "s1"]
     order = walk_order(samples, seed=0)
     found = walk(samples, [0.1, 0.1], lambda sample: True if sample == order[1] else None)
-    with pytest.raises(RiskError, match="no sample was walked"):
+    with pytest.raises(RiskError, match="found no sample with an answer"):
         found.estimate()
 
 
