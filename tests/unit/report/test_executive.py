@@ -311,7 +311,7 @@ class TestWhatWasNotTested:
         assert "No detector" not in failed, "why it has no answer stands among what is undecided"
         assert "No search looked for stronger settings of the attacks" in unasked
         found = findings_of(damage=damage({"a": WEAK, "b": STRONG}))
-        assert any(one.startswith("No evasion curve and no alarm was given") for one in not_tested(held, None, found))
+        assert any(one.startswith("Without an evasion curve or a detector") for one in not_tested(held, None, found))
 
     def test_rows_that_failed_and_flags(self, tmp_path: Path) -> None:
         flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}", "n_flagged": 2} for n in range(4)]

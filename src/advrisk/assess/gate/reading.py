@@ -78,7 +78,7 @@ def clean_answers(ledger: Ledger) -> CleanAnswers:
         samples,
         correct={model: one.correct for model, one in found.items()},
         refused={model: one.refused for model, one in found.items()},
-        told={model: one.known for model, one in found.items()},
+        told={model: one.answered for model, one in found.items()},
     )
 
 

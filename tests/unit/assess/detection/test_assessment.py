@@ -438,7 +438,7 @@ def test_a_threshold_without_samples_to_calibrate_comes_with_a_warning(write: Wr
     rows = random_rows(8)
     ledger = write(rows)
     found = assessed(ledger)
-    assert any("taken from the very inputs it is tried on" in note for note in found.notes)
+    assert any("comes from the evaluation split itself" in note for note in found.notes)
     clean = [rows.score["net", "clean", 0, sample] for sample in range(rows.n)]
     assert found.of("net", "eye").defeat.threshold == threshold_at(clean, 0.05)
     assert assessed(ledger, threshold=2.5).of("net", "eye").defeat.threshold == 2.5
