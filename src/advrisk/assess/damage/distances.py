@@ -229,4 +229,4 @@ def _refuse_unmeasured(rows: pa.Table, norm: Norm) -> None:
 
 def _refuse_weights(weights: NDArray[np.float64]) -> None:
     if len(weights) and np.ptp(weights) > 0:
-        raise RiskError("found samples of different weights; damage needs equal weights")
+        raise RiskError("samples of different weights: damage weights all samples equally, so it is refused")

@@ -388,7 +388,7 @@ def test_a_model_that_nothing_broke_says_so(write: Write) -> None:
     assert one.overall.auroc is None
     assert one.defeat.most_often is None
     assert one.defeat.cheapest is None
-    assert "No arm succeeded against net: there is nothing to detect, and no AUROC to tell." in found.notes
+    assert "No arm succeeded against net: there is nothing to detect, and no AUROC." in found.notes
     json.dumps(found.as_dict(), allow_nan=False)
 
 
