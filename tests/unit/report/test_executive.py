@@ -12,7 +12,7 @@ import pytest
 from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.distances import Distances
-from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.gate.records import GateResult, RequirementResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import risk_headline
 from advrisk.core.plain import json_text
@@ -117,7 +117,8 @@ def test_a_clear_winner_is_to_be_shipped_and_nothing_is_undecided(tmp_path: Path
 
 def gate(*verdicts: str) -> GateResult:
     return GateResult(
-        "run", tuple(Held(f"r{n}", one, "study", None, 0.1, "why", "do this") for n, one in enumerate(verdicts))
+        "run",
+        tuple(RequirementResult(f"r{n}", one, "study", None, 0.1, "why", "do this") for n, one in enumerate(verdicts)),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.headline import headline, how_bad, least_bad_words
-from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.gate.records import GateResult, RequirementResult
 from advrisk.assess.indicators.words import in_scenario, loss_text
 from advrisk.core.errors import StudyError
 from advrisk.core.names import listed
@@ -68,7 +68,7 @@ class _Checked:
 
     rule: str
     model: str | None  # None: it is of no model
-    held: Held
+    held: RequirementResult
 
 
 def requirements_of(named: str | None, models: Sequence[str], gate: Gate) -> Requirements | None:
@@ -189,7 +189,7 @@ def _rules(checked: Sequence[_Checked]) -> str:
     return listed(list(dict.fromkeys(one.rule for one in checked)))
 
 
-def _checked(held: Held) -> _Checked:
+def _checked(held: RequirementResult) -> _Checked:
     try:
         requirement = parse_requirement(held.requirement)
     except StudyError:
