@@ -211,7 +211,7 @@ def relative(found: Findings) -> list[str]:
     lines = ["Relative damage depends on which models are compared: among all, and without one of them."]
     lines += table(["model", "among all", *(f"no {model}" for model in without)], rows)
     lines += wrapped(
-        f"Without {change.dropped}, the order of {change.lower} and {change.higher} turns round."
+        f"Without {change.dropped}, the order of {change.lower} and {change.higher} reverses."
         for change in found.comparison.order_changes
     ) or ["No single model that is left out turns the order of two others round."]
     lines += wrapped(

@@ -162,7 +162,7 @@ def test_another_shape_is_doubted_and_the_advice_can_be_followed(advrisk: Comman
 def test_a_shape_that_is_not_doubted_is_said(advrisk: Command, tmp_path: Path) -> None:
     write_answers(tmp_path / "answers.csv")
     shown = " ".join(advrisk("evasion", "answers.csv").stdout.split())
-    assert "Nothing in the answers speaks against the shape of the curve (p = " in shown
+    assert "The answers are consistent with the shape of the curve (p = " in shown
 
 
 def test_answers_the_wrong_way_round_are_doubted(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def test_a_lost_study_lets_nothing_pass(folder: Path, advrisk: Command, tmp_path
     (copied / "study.yaml").unlink()
     done = advrisk("gate", copied, "--require", "error_rows == 0")
     assert done.returncode == 2
-    assert "study.yaml: is gone, and with it what the study requires; put it back" in done.stderr
+    assert "study.yaml: the file is missing, so the study's requirements are unknown; put it back" in done.stderr
 
 
 def test_a_time_that_nobody_saw_lets_nothing_pass(folder: Path) -> None:

@@ -263,7 +263,7 @@ def test_a_database_of_answers_that_cannot_be_read_stops_no_decision(advrisk: Co
     (theirs / "answers.sqlite").write_bytes(b"no database" * 100)
     done = advrisk("select", "theirs", "--evasion", "0.2", "--json")
     assert done.returncode == 0, done.stderr
-    assert any("What people answered is left out" in sentence for sentence in json.loads(done.stdout)["findings"])
+    assert any("Answers of people are left out" in sentence for sentence in json.loads(done.stdout)["findings"])
     assert advrisk("select", "theirs", "--answers", f"sqlite:///{theirs / 'answers.sqlite'}").returncode == 2
 
 

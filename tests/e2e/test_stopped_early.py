@@ -126,7 +126,7 @@ def test_few_passes_a_command_go_on_all_the_same(nets: Path, full: Run, tmp_path
 
 def test_the_report_says_first_that_the_run_stopped_early(early: Run) -> None:
     page = early.report().read_text()
-    told = "This run stopped early, after 32 of 128 samples: what was asked for is known."
+    told = "This run stopped early, after 32 of 128 samples: its target is reached."
     assert page.index("noisy is the least bad") < page.index(told) < page.index("How sure that is")
     assert "96 of the 128 samples to evaluate, as the run stopped early" in page
     assert "Stopped early, after 32 of 128 samples" in page.partition('<section id="damage">')[2], "beside the numbers"
@@ -137,7 +137,10 @@ def test_a_level_has_one_spelling_and_is_explained(early: Run, advrisk: Command)
     assert early.stopping is not None
     n_looks = early.stopping.n_looks_planned
     level = f"{100 * (1 - 0.05 * 0.8 / n_looks):.4g} %"
-    why = f"as there are up to {n_looks} looks, each is held to that level, so that all together keep the study's 95 %"
+    why = (
+        f"as there are up to {n_looks} interim analyses, each uses that level, "
+        "so that all together keep the study's 95 %"
+    )
     page = unescape(early.report().read_text())
     shown = advrisk("show", early.folder, env=WIDE).stdout
     for text in (page, shown, early.status().stopped):

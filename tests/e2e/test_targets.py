@@ -249,7 +249,7 @@ def test_a_cluster_gives_the_same(nets: Path, stopped: Run, tmp_path: Path) -> N
         ("damage.plian ±0.02", {}, "did you mean 'plain'?"),
         ("broken ±0.02", {}, "needs a size"),
         ("broken at 0.5 ±0.02", {}, "no attack in linf reaches the size 0.5"),
-        ("broken at 0.1 ±0.1", {}, "no attack had an eps of 0.1, and none looked for the smallest change"),
+        ("broken at 0.1 ±0.1", {}, "no attack had an eps of 0.1, and none minimised the distance"),
         ("risk ±0.02", {}, "found no scenario"),
         ("auroc.confidence[plain] ±0.02", {}, "detectors score once the cells are done"),
         ("error_rows ±2", {}, "a margin is possible for damage"),

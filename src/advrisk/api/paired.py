@@ -21,7 +21,7 @@ from advrisk.assess.damage.monte_carlo import monte_carlo_damage
 from advrisk.assess.damage.queries import read_queries
 from advrisk.assess.damage.sizes import untried
 from advrisk.assess.gate.estimates import Flags, GateEstimate, damage_pair_estimate, number_estimate, pair_estimate
-from advrisk.assess.gate.reading import clean_answers, has_clean, is_targeted, n_labelled, told_by_distances
+from advrisk.assess.gate.reading import clean_answers, has_clean, is_targeted, judged_by_distances, n_labelled
 from advrisk.assess.gate.verdict import AGAIN, UNTRIED, decide, settling, within_data
 from advrisk.assess.indicators.reading import read_tensor
 from advrisk.core.errors import RiskError
@@ -194,7 +194,7 @@ class Comparing:
             samples = [names[place] for names in self.pairing.samples]
             if is_targeted(run.ledger):
                 return None
-            if told_by_distances(run.ledger, model):  # what is incorrect clean has the distance 0
+            if judged_by_distances(run.ledger, model):  # what is incorrect clean has the distance 0
                 found.append((np.ones(len(samples), np.bool_), np.ones(len(samples), np.bool_)))
             elif n_labelled(run.ledger) and has_clean(run.ledger, model):
                 correct, told = clean_answers(run.ledger).among(samples, model)

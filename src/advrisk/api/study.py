@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from advrisk.api.run import Run
-from advrisk.assess.gate import Held
+from advrisk.assess.gate import RequirementResult
 from advrisk.assess.gate.quantities import Quantities
 from advrisk.assess.gate.question import run_ground
 from advrisk.assess.interim import InterimResult, look_level
@@ -233,7 +233,7 @@ def _gate(run: Run) -> InterimResult:
     return InterimResult(met=not undecided, said=said, level=run.decision_level)
 
 
-def _verdicts(results: Sequence[Held]) -> str:
+def _verdicts(results: Sequence[RequirementResult]) -> str:
     return ", ".join(f"{one.requirement}: {one.verdict}" for one in results)
 
 

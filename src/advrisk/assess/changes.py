@@ -19,11 +19,11 @@ class Change:
 
 
 def changes(original: Array, perturbed: Array, most: int = MOST) -> tuple[Change, ...]:
-    """The features that changed most, in units of what they were where that is not 0."""
+    """The features that changed most, relative to their original value if that is not 0."""
     before, after = (x.astype(np.float64).ravel() for x in (original, perturbed))
     moved = np.abs(after - before) / np.where(before == 0, 1.0, np.abs(before))
     order = np.argsort(-moved, kind="stable")[: min(most, n_changes(original, perturbed))]
-    return tuple(Change(int(place), float(before[place]), float(after[place])) for place in order)
+    return tuple(Change(int(index), float(before[index]), float(after[index])) for index in order)
 
 
 def n_changes(original: Array, perturbed: Array) -> int:

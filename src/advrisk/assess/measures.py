@@ -22,17 +22,17 @@ _VALUES = """
 def read_measures(
     ledger: Ledger, *, models: Sequence[str] | None = None, level: float = 0.95
 ) -> dict[str, dict[str, Estimate]]:
-    """Model -> measure, by its full name -> the mean over samples, by their weights; empty where nothing was measured.
+    """Model -> full name of a measure -> its weighted mean over samples; empty without measures.
 
-    `models` are those asked about; by default all.
+    `models` selects some; by default all.
     """
     rows: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for row in ledger.query(_VALUES).to_pylist():
         if models is None or row["model"] in models:
             rows[row["model"], row["measure"]].append((row["value"], 1.0 if row["weight"] is None else row["weight"]))
-    found: dict[str, dict[str, Estimate]] = defaultdict(dict)
+    by_model: dict[str, dict[str, Estimate]] = defaultdict(dict)
     for (model, measure), each in rows.items():
         if any(weight > 0 for _, weight in each):
             values, weights = zip(*each, strict=True)
-            found[model][measure] = mean_estimate(values, weights, level=level)
-    return dict(found)
+            by_model[model][measure] = mean_estimate(values, weights, level=level)
+    return dict(by_model)

@@ -1,4 +1,4 @@
-"""What tells two models apart, and what would: the same for every question that compares models."""
+"""Differences of two models and what would decide them, shared by all questions that compare models."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from advrisk.risk.decision import Pair
 
 
 def pair_quantities(name: str, what: str, pairs: Iterable[Pair], *, where: str = "") -> Iterator[NamedEstimate]:
-    """How much more of it the higher model has than the lower one, and whether that is decided."""
+    """The difference of each pair, and whether it is decided."""
     for pair in pairs:
         yield NamedEstimate(
             name,
@@ -22,7 +22,7 @@ def pair_quantities(name: str, what: str, pairs: Iterable[Pair], *, where: str =
 
 
 def samples_that_decide(n: int, left: int | None = None) -> str:
-    """`about 120 more samples would probably decide`, where the data set may have them."""
+    """`about 120 more samples would probably decide`, or that the data set has too few."""
     if left is None or n <= left:
         return f"about {n:,} more samples would probably decide"
     if left == 0:

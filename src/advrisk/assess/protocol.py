@@ -1,4 +1,4 @@
-"""What an assessment is, and its finding: the same for those built in and those that packages bring.
+"""The interface of assessments, built in or from packages, and their findings.
 
 @assessments.register("leakiness", traits=AssessmentTraits("Leakiness", spec=LeakinessSpec))
 class Leakiness(Assessment):
@@ -26,52 +26,52 @@ from advrisk.study.registered import assessments
 
 
 class Assessment:
-    """One question. `result` is whatever `assess` returned; only `assess` reads the run."""
+    """One question. `result` is the value of `assess`, the only method that reads the run."""
 
-    kind: ClassVar[type[Tabular] | None] = None  # of a built-in one: the class of its result
-    several: ClassVar[bool] = False  # its result is a tuple of them
+    kind: ClassVar[type[Tabular] | None] = None  # class of the result of a built-in one
+    several: ClassVar[bool] = False  # the result is a tuple of `kind`
 
     def check(self, study: StudySpec, spec: Any) -> None:
-        """Raise a StudyError where the study could not answer the question once it has run.
+        """Raise a StudyError if the study could not answer the question after the run.
 
-        The checks of built-in questions need the plan, and stand in `run.checks`.
+        The checks of built-in questions need the plan, so they are in `run.checks`.
         """
 
     def assess(self, context: Context, spec: Any) -> Any:
-        """The result, or `Unanswered`; a RiskError is an `Unanswered`, too."""
+        """The result, or `Unanswered`; a RiskError counts as `Unanswered`."""
         raise NotImplementedError(f"{type(self).__name__}.assess")
 
     def sections(self, result: Any, models: Sequence[str]) -> Iterable[Section]:
-        """The answer for people, a `Headline` first; `models` are all of the run, in the order of their colours."""
+        """The answer for people, a `Headline` first; `models` are those of the run, in the order of their colours."""
         raise NotImplementedError(f"{type(self).__name__}.sections")
 
     def quantities(self, result: Any) -> Iterable[NamedEstimate]:
-        """The answer for machines; the name of each quantity stands in the traits."""
+        """The answer for machines; the traits declare the name of each quantity."""
         del result
         return ()
 
     def question(self, context: Context, given: Mapping[str, Any]) -> Any:
-        """The options that `assess` receives; it raises where what was given is a mistake."""
+        """The validated options that `assess` receives."""
         return asked_spec(context, given)
 
     def asked(self, context: Context) -> Mapping[str, Any] | Unanswered | None:
-        """The options with which the page asks this; why it cannot, or None where the study does not ask."""
+        """The options for the page; why it cannot be answered; or None if the study does not ask."""
         return {} if context.study is not None and context.name in context.study.assess.brought else None
 
     def missing(self, ledger: Ledger, why: str) -> str:
-        """What is not known where this has no answer: `why` says the reason, and is empty where nobody asked."""
+        """A note on what stays unknown without an answer; `why` is the reason, empty if the question was not asked."""
         del ledger, why
         return ""
 
     def illustrated(self, folder: Path, ledger: Ledger, result: Any) -> Any:
-        """The result with pictures of inputs that the run kept, which pages alone show."""
+        """The result with pictures of kept inputs, for pages only."""
         del folder, ledger
         return result
 
 
 @dataclass(frozen=True)
 class Finding(Tabular):
-    """What an assessment says of a run; as a table, its quantities."""
+    """The answer of an assessment on a run; as a table, its quantities."""
 
     name: str
     title: str
@@ -93,50 +93,52 @@ class Finding(Tabular):
 def ask(context: Context, name: str, **given: Any) -> Finding | Unanswered:
     """The finding of one assessment, or why it has no answer."""
     assessment = assessment_named(name)
-    assessment.question(context.about(name, given.get("level")), given)  # a mistake in it is no missing answer
+    assessment.question(
+        context.about(name, given.get("level")), given
+    )  # a mistake in the options is an error, not a missing answer
     try:
         with exits_as_errors(name):
             result = context.attempt(name, **given)
             if isinstance(result, Unanswered):
                 return result
-            return _finding(name, assessment, result, context.models)
+            return _checked_finding(name, assessment, result, context.models)
     except AdvriskError as error:
         if name in assessments.built_in:
             raise
         return Unanswered(str(error))
-    except Exception as error:  # a package's own code: it must not cost the other answers of the run
+    except Exception as error:  # an error in a package's code must not prevent other answers
         if name in assessments.built_in:
             raise
         return Unanswered(f"{name} failed with {type(error).__name__}: {error}", "report this to its authors")
 
 
 def finding_of(name: str, result: Any, models: Sequence[str] = ()) -> Finding:
-    """What is said of a result of a built-in question, or of one of several."""
+    """The finding of a result of a built-in question, or of one of several."""
     assessment = assessment_named(name)
     if assessment.several and not isinstance(result, tuple):
         result = (result,)
-    return _found(name, assessment, result, models)
+    return _new_finding(name, assessment, result, models)
 
 
-def illustrated(found: Finding, folder: Path, ledger: Ledger, models: Sequence[str]) -> Finding:
-    """The finding with pictures of inputs that the run kept, which pages alone show."""
-    result = assessment_named(found.name).illustrated(folder, ledger, found.result)
-    return found if result is found.result else finding_of(found.name, result, models)
+def illustrated(finding: Finding, folder: Path, ledger: Ledger, models: Sequence[str]) -> Finding:
+    """The finding with pictures of kept inputs, for pages only."""
+    result = assessment_named(finding.name).illustrated(folder, ledger, finding.result)
+    return finding if result is finding.result else finding_of(finding.name, result, models)
 
 
-def _found(name: str, assessment: Assessment, result: Any, models: Sequence[str]) -> Finding:
+def _new_finding(name: str, assessment: Assessment, result: Any, models: Sequence[str]) -> Finding:
     sections, quantities = without_twins(assessment.sections(result, models)), tuple(assessment.quantities(result))
     return Finding(name, assessments.get(name).traits.title, result, sections, quantities)
 
 
-def _finding(name: str, assessment: Assessment, result: Any, models: Sequence[str]) -> Finding | Unanswered:
-    found = _found(name, assessment, result, models)
-    fault = fault_of(found.sections, found.quantities, assessments.get(name).traits)
-    return Unanswered(f"{name} gave {fault}", "report this to its authors") if fault else found
+def _checked_finding(name: str, assessment: Assessment, result: Any, models: Sequence[str]) -> Finding | Unanswered:
+    finding = _new_finding(name, assessment, result, models)
+    fault = fault_of(finding.sections, finding.quantities, assessments.get(name).traits)
+    return Unanswered(f"{name} gave {fault}", "report this to its authors") if fault else finding
 
 
 def fault_of(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...], traits: AssessmentTraits) -> str:
-    """What is wrong with an answer, whatever the types of its author's code say; empty if nothing is."""
+    """Why an answer violates the interface, checked at runtime; empty if it does not."""
     for one in every(sections):
         if not isinstance(one, Section):
             return f"{type(one).__name__} for a section"
@@ -153,7 +155,7 @@ def fault_of(sections: tuple[Section, ...], quantities: tuple[NamedEstimate, ...
 
 
 def check_assessments(study: StudySpec) -> None:
-    """Refuse a study whose questions could not be answered once it has run."""
+    """Refuse a study with questions that could not be answered after the run."""
     for name, options in study.assess.brought.items():
         part = assessments.get(name)
         spec = validated(part.traits.spec, options, study.where, within=("assess", name))

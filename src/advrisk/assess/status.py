@@ -1,4 +1,4 @@
-"""How far a run is, counted from its ledger."""
+"""The progress of a run, counted from its ledger."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _DONE = """
 """
 _IMPORTED = "SELECT coalesce(sum(n_samples), 0)::BIGINT AS n FROM cells WHERE accounting = 'imported'"
 _PASSES = "SELECT coalesce(sum(n_forward + n_backward + n_judge), 0)::BIGINT AS n FROM outcomes"
-# Samples to tune and to calibrate stand apart; those that nobody knows were imported.
+# The tuning and calibration splits are counted apart; samples without a split were imported.
 _OUTCOMES = """
     SELECT outcome AS name, count(*) AS n FROM outcomes LEFT JOIN samples USING (sample)
     WHERE coalesce(split IN ('tune', 'calibrate'), false) = {elsewhere} GROUP BY ALL ORDER BY ALL
@@ -52,26 +52,28 @@ class Status(Tabular):
 
     study: str
     n_models: int
-    n_surrogates: int  # models that points were crafted on, and nothing else
+    n_surrogates: int  # models that points were crafted on only
     n_arms: int
-    n_samples: int  # that the study asks for
+    n_samples: int  # of the study
     n_cells: int
-    n_cells_expected: int  # on the samples that it came to
+    n_cells_expected: int  # on the samples of the run so far
     outcomes: Mapping[str, int]
     flags: Mapping[str, int]
     messages: Mapping[str, int]
     n_passes: int
-    n_imported: int  # rows that somebody else's program made
-    clean_accuracy: Mapping[str, float] = field(default_factory=dict)  # model -> share of clean inputs it has right
-    clean_rejection: Mapping[str, float] = field(default_factory=dict)  # and that it refuses; empty if none ever is
-    elsewhere: Mapping[str, int] = field(default_factory=dict)  # outcomes on samples to tune and to calibrate
-    n_rounds: int = 0  # of all searches together
+    n_imported: int  # rows from other programs
+    clean_accuracy: Mapping[str, float] = field(default_factory=dict)  # model -> share of clean inputs that are correct
+    clean_rejection: Mapping[str, float] = field(
+        default_factory=dict
+    )  # model -> share of refused ones; empty if no model refuses
+    elsewhere: Mapping[str, int] = field(default_factory=dict)  # outcomes on the tuning and calibration splits
+    n_rounds: int = 0  # of all searches
     n_rounds_expected: int = 0
-    n_calibrated: int = 0  # cells on samples to calibrate
-    n_calibrated_expected: int | None = 0  # None until it is known which attacks are certified
-    n_samples_run: int = 0  # that it came to: fewer if it stopped early; every other count is of these
+    n_calibrated: int = 0  # cells on the calibration split
+    n_calibrated_expected: int | None = 0  # None until the certified attacks are frozen
+    n_samples_run: int = 0  # fewer if the run stopped early; every other count is of these
     rests: bool = False  # whether it stopped early
-    stopped: str = ""  # why it stopped early, and what was seen by looks on the way
+    stopped: str = ""  # why it stopped early, and the results of interim analyses
     looks: tuple[Look, ...] = ()  # the last at each target
 
     columns: ClassVar[Columns] = {"what": "text", "name": "text", "value": "number"}
@@ -79,12 +81,12 @@ class Status(Tabular):
 
     @property
     def complete(self) -> bool:
-        """Whether everything that the study asks for is done; a run that stopped early is not complete."""
+        """Whether all cells of the study are done; a run that stopped early is not complete."""
         return self.done and not self.rests
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do on the samples that it came to."""
+        """Whether nothing is left to do on the samples of the run so far."""
         searched = self.n_rounds == self.n_rounds_expected
         return self.n_cells == self.n_cells_expected and searched and self.n_calibrated == self.n_calibrated_expected
 
@@ -106,13 +108,13 @@ class Status(Tabular):
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
     def rows(self) -> list[Row]:
-        """Every count on a row of its own; clean accuracy and rejection by model."""
+        """A row for every count, and for clean accuracy and rejection by model."""
         single = [("run", name, value) for name, value in vars(self).items() if isinstance(value, int)]
         several = [
             (name, key, value)
-            for name, held in vars(self).items()
-            if isinstance(held, Mapping)
-            for key, value in held.items()
+            for name, values in vars(self).items()
+            if isinstance(values, Mapping)
+            for key, value in values.items()
         ]
         return [{"what": what, "name": name, "value": float(value)} for what, name, value in single + several]
 
@@ -127,7 +129,7 @@ def _cells_by_flag(flagged: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def run_status(
     ledger: Ledger, study: StudySpec | None, flagged: Sequence[Mapping[str, Any]], stopping: Stopping | None = None
 ) -> Status:
-    """What a ledger holds of what its study asks for; `flagged` has a row for each flag, model and arm."""
+    """The status of a run; `flagged` has a row for each flag, model and arm."""
 
     def row(sql: str) -> dict[str, int]:
         found: dict[str, int] = ledger.query(sql).to_pylist()[0]

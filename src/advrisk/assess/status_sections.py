@@ -1,4 +1,4 @@
-"""What is shown of how far a run is: what is done, how its rows ended, and what in it is not to be trusted."""
+"""Sections of a run's status: its progress, the outcomes of its rows, and its flags."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ _MODELS = (
 def status_sections(
     state: "Status", flagged: Sequence[Mapping[str, Any]] = (), folder: str = "RUN"
 ) -> Iterator[Section]:
-    """How far a run is; `flagged` are the rows of `Run.flags()`, `folder` is where commands find the run."""
+    """The status of a run; `flagged` are the rows of `Run.flags()`, `folder` is the run's folder in commands."""
     yield Headline(_headline(state))
     yield Text(tuple(_progress(state)))
     yield Table("Outcomes", (Column("outcome"), Column("rows", "count")), tuple(state.outcomes.items()))
@@ -77,7 +77,7 @@ def _progress(state: "Status") -> Iterator[str]:
 
 
 def _flags(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: str) -> Iterator[Section]:
-    """What was flagged and what that means; then where, as far as `flagged` says it."""
+    """The flags and their meaning, then the arms of `flagged`."""
     by_flag = {flag: [row for row in flagged if row["flag"] == flag] for flag in state.flags}
     columns = (Column("flag"), Column("raised"), Column("meaning"))
     rows = (
@@ -91,7 +91,7 @@ def _flags(state: "Status", flagged: Sequence[Mapping[str, Any]], folder: str) -
 
 
 def _where(flag: str, rows: Sequence[Mapping[str, Any]], folder: str) -> Iterator[str]:
-    """Where a flag was raised, the worst first."""
+    """The arms with a flag, the worst first."""
     worst = sorted(rows, key=lambda row: (row["n_flagged"] / row["n_cells"], row["share"] or 0.0), reverse=True)
     for row in worst[:_MOST_FLAGGED]:
         share = "" if row["share"] is None else f", in which {percent_text(row['share'])} {SHARES[flag]}"
@@ -101,18 +101,18 @@ def _where(flag: str, rows: Sequence[Mapping[str, Any]], folder: str) -> Iterato
 
 
 def arm_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """What each arm did to each model: the share of samples it left wrong, and passes per sample."""
+    """Each arm against each model: the share of samples left incorrect, and passes per sample."""
     return _table("Each arm against each model", _ARMS, rows)
 
 
 def model_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """The models of a run; what is known of none is left out."""
-    known = [column for column in _MODELS if any(row[column.name] is not None for row in rows)]
-    return _table("Models", known, rows)
+    """The models of a run, without columns that are empty for all."""
+    present = [column for column in _MODELS if any(row[column.name] is not None for row in rows)]
+    return _table("Models", present, rows)
 
 
 def _table(title: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Columns are called as in the ledger."""
+    """A table with the column names of the ledger."""
     return Table(title, tuple(columns), tuple(tuple(_plain(row[one.name]) for one in columns) for row in rows))
 
 

@@ -41,11 +41,12 @@ def first_screen(found: Findings, executive: ExecutiveSummary) -> FirstScreen:
     """From what each question adds to it, the one that leads first."""
     fronts = [(one.name, part) for one in leading_first(found) for part in one.sections if isinstance(part, Front)]
     tiles = merged_tiles([front.tiles for _, front in fronts], found.answer("gate", GateResult))
-    answer, more = short_answer(executive.answer)
+    answer, rest = short_answer(executive.answer)
+    early = executive.ship[1] if found.stopping is not None and found.stopping.rests else ""
     places = model_places(found.models or [tile.model for tile in tiles])
     return FirstScreen(
         answer=answer,
-        more=more,
+        more=" ".join(filter(None, (rest, early))),
         tiles=[
             page_tile(tile) | {"colour": cycled(COLOURS, places.get(tile.model, len(places)))}
             for tile in tiles[:MAX_TILES]

@@ -34,8 +34,8 @@ class Executor(Protocol):
         """Run cells and yield results as they come, in any order; None now and then when there is nothing new.
 
         Cells come after those they need, and must not begin before those are finished. None begins once `may_begin`
-        says no; those begun are finished. A cell that fails comes back as error rows. `on_share` is called with how far
-        a running cell is, if the executor hears of it.
+        says no; those begun are finished. A cell that fails comes back as error rows. `on_share` receives the
+        progress of running cells, if the executor reports it.
         """
 
     def __enter__(self) -> Self: ...

@@ -58,13 +58,13 @@ class Unfinished:
             first = replace(plan, shards=plan.shards[:1]).cells()
             n = sum(len(shard.samples) for shard in plan.shards)
             return plan.n_cells, {(cell.model, cell.arm.id): (cell, n * cell.arm.repeats) for cell in first}
-        n_cells, found = 0, dict[tuple[str, str], tuple[Cell, int]]()
+        n_cells, of_kind = 0, dict[tuple[str, str], tuple[Cell, int]]()
         for cell in self:
             n_cells += 1
             kind = cell.model, cell.arm.id
-            example, before = found.get(kind, (cell, 0))
-            found[kind] = example, before + len(cell.shard.samples)
-        return n_cells, found
+            example, before = of_kind.get(kind, (cell, 0))
+            of_kind[kind] = example, before + len(cell.shard.samples)
+        return n_cells, of_kind
 
     def __contains__(self, cell: object) -> bool:
         return any(cell == one for one in self)

@@ -19,7 +19,7 @@ _LEAST_S = 0.2  # of observation, before cells speak for others
 
 @dataclass
 class _OfKind:
-    """What is known of the cells of one model and arm."""
+    """The observations of the cells of one model and arm."""
 
     work: float  # of one sample, in passes at most
     n_left: float = 0.0  # samples to come
@@ -97,7 +97,7 @@ class Forecast:
         return max(0.0, total) / n_workers
 
     def _observed(self) -> dict[Kind, _OfKind]:
-        """Every kind of which something was seen, running cells included."""
+        """Every kind with an observation, running cells included."""
         observed = {name: _OfKind(one.work, 0, one.n_done, one.seconds) for name, one in self._kinds.items()}
         for running in self._running.values():
             if running.n_done:

@@ -65,8 +65,8 @@ def load_material(
     models, mistakes = {}, Mistakes()
     for name in study.models:
         with mistakes.collect():
-            given = (modules or {}).get(name)
-            models[name] = load_model(name, study, registries, data, device, containment, module=given)
+            module = (modules or {}).get(name)
+            models[name] = load_model(name, study, registries, data, device, containment, module=module)
     mistakes.refuse()
     defended = expand_defences(study, registries)
     for one in defended:

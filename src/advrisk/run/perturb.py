@@ -212,8 +212,8 @@ def _attack(
     rows = torch.tensor([row for row in range(len(target.x0)) if row not in attempt.settled], dtype=torch.int64)
     rows = rows.to(target.x0.device)
     deadline = time.monotonic() + (max_cell_s or float("inf"))
-    given: dict[str, Any] = {"crafted": crafted, "suspicion": suspicion, "pulse": pulse}
-    probe = _probe(target, rows, cell.arm, part.traits, streams, deadline=deadline, **given)
+    options: dict[str, Any] = {"crafted": crafted, "suspicion": suspicion, "pulse": pulse}
+    probe = _probe(target, rows, cell.arm, part.traits, streams, deadline=deadline, **options)
     unfinished = _too_dear(cell.arm, suspicion, draws=cell.arm.draws if target.model.random else 1)
     if len(rows) and unfinished is None:
         try:

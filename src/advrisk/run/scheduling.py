@@ -112,7 +112,7 @@ def _watch(model: str, arm: Arm, bench: Workbench) -> Watch | None:
 
 
 def arm_passes(model: str, arm: Arm, bench: Workbench) -> tuple[int, int]:
-    """Forward and backward passes of an arm for each sample at most; 0 where they are not known."""
+    """Upper bounds of the forward and backward passes of an arm for each sample; 0 where unknown."""
     passes = bench.registries.attacks.get(arm.family).traits.passes if arm.kind == "attack" else None
     if passes is None:
         return 0, 0

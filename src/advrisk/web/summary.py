@@ -9,7 +9,7 @@ import numpy as np
 
 from advrisk.answers.records import Answer, Labeller, LabellingSettings
 from advrisk.assess.damage.answers import agreement, fit_answers, group_warnings, shape_doubts
-from advrisk.assess.damage.people import seen_by_people
+from advrisk.assess.damage.people import damage_by_people
 from advrisk.core.estimate import Estimate
 from advrisk.core.plain import InJson, plain_fields
 from advrisk.risk.absolute import compare_damage
@@ -105,7 +105,7 @@ def summarise(
     compared = compare_damage(models, curve, level=LEVEL, rng=np.random.default_rng(0)) if fitted else None
     shape, doubts = shape_doubts(curve) if fitted else (None, [])
     arms = _nearest_arms(pool)
-    walks = seen_by_people(answers, pool.distances.samples, models, seed=pool.seed, nearest_arms=arms)
+    walks = damage_by_people(answers, pool.distances.samples, models, seed=pool.seed, nearest_arms=arms)
     return LabellingSummary(
         settings=settings,
         answers=answers,

@@ -12,7 +12,7 @@ import pytest
 from advrisk.assess.attacks.envelope import ArmComparison
 from advrisk.assess.damage.assessment import DamageAssessment, assess_distances
 from advrisk.assess.damage.distances import Distances
-from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.gate.records import GateResult, RequirementResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.indicators.words import risk_headline
 from advrisk.core.plain import json_text
@@ -117,7 +117,8 @@ def test_a_clear_winner_is_to_be_shipped_and_nothing_is_undecided(tmp_path: Path
 
 def gate(*verdicts: str) -> GateResult:
     return GateResult(
-        "run", tuple(Held(f"r{n}", one, "study", None, 0.1, "why", "do this") for n, one in enumerate(verdicts))
+        "run",
+        tuple(RequirementResult(f"r{n}", one, "study", None, 0.1, "why", "do this") for n, one in enumerate(verdicts)),
     )
 
 
@@ -311,7 +312,7 @@ class TestWhatWasNotTested:
         assert "No detector" not in failed, "why it has no answer stands among what is undecided"
         assert "No search looked for stronger settings of the attacks" in unasked
         found = findings_of(damage=damage({"a": WEAK, "b": STRONG}))
-        assert any(one.startswith("No evasion curve and no alarm was given") for one in not_tested(held, None, found))
+        assert any(one.startswith("Without an evasion curve or a detector") for one in not_tested(held, None, found))
 
     def test_rows_that_failed_and_flags(self, tmp_path: Path) -> None:
         flags = [{"flag": "zero-gradients", "model": "m", "arm": f"pgd{n}", "n_flagged": 2} for n in range(4)]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.gate.records import GateResult, RequirementResult
 from advrisk.core.sections import Badge, Column, Tile, Unanswered
 from advrisk.report.executive import DECIDED, LABELS, ExecutiveSummary
 from advrisk.report.front import MAX_TILES, first_screen, merged_tiles, short_answer
@@ -19,8 +19,8 @@ SUMMARY = ExecutiveSummary(
 RISK = Column("risk", "risk")
 
 
-def required(requirement: str, verdict: str) -> Held:
-    return Held(requirement, verdict, "study", None, 0.5, "so it is")  # type: ignore[arg-type]
+def required(requirement: str, verdict: str) -> RequirementResult:
+    return RequirementResult(requirement, verdict, "study", None, 0.5, "so it is")  # type: ignore[arg-type]
 
 
 def test_tiles_of_several_questions_become_one_for_each_model() -> None:

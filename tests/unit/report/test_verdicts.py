@@ -7,7 +7,7 @@ import pytest
 
 from advrisk.assess.compare import Compared, RunComparison
 from advrisk.assess.compare.sections import comparison_verdicts
-from advrisk.assess.gate import GateResult, Held
+from advrisk.assess.gate import GateResult, RequirementResult
 from advrisk.assess.gate.cases import Verdicts
 from advrisk.assess.gate.sections import gate_verdicts
 from advrisk.core.estimate import Estimate
@@ -23,9 +23,13 @@ def estimate(value: float) -> Estimate:
 @pytest.fixture
 def gate() -> Verdicts:
     results = (
-        Held("damage.a <= 0.5", "pass", "study", estimate(0.2), 0.5, "all of it", cautions=("a better one may",)),
-        Held("damage.b <= 0.5", "fail", "given", estimate(0.8), 0.5, "none of it"),
-        Held(f'damage."{NASTY}" <= 0.5', "undecided", "given", None, 0.5, "no verdict", "about 7 more samples", 7),
+        RequirementResult(
+            "damage.a <= 0.5", "pass", "study", estimate(0.2), 0.5, "all of it", cautions=("a better one may",)
+        ),
+        RequirementResult("damage.b <= 0.5", "fail", "given", estimate(0.8), 0.5, "none of it"),
+        RequirementResult(
+            f'damage."{NASTY}" <= 0.5', "undecided", "given", None, 0.5, "no verdict", "about 7 more samples", 7
+        ),
     )
     return gate_verdicts(GateResult(f"run {NASTY}", results, ("a note",)))
 
@@ -73,7 +77,7 @@ def test_markdown_shows_names_and_lets_them_mean_nothing(gate: Verdicts) -> None
     assert "<script>" not in heading
     assert "@everyone" not in heading
     assert "fail (1 pass, 1 fail, 1 undecided)" in heading
-    assert "Requirements: 1 of the study, 2 given beside it." in text
+    assert "Requirements: 1 of the study, 2 given in addition." in text
     assert "about 7 more samples" in text
     assert "Beside what passes: a better one may." in text
     assert not any(line.startswith("## ") for line in text.splitlines())

@@ -185,6 +185,7 @@ def test_the_command_line_says_why_and_ends_with_3(
     tmp_path: Path, mine: list[int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("advrisk.run.executors.choice.worker_count", lambda *_: 0)
+    monkeypatch.setattr("advrisk.study.vocabulary.unknown_names", lambda *_: [])  # `mine` is in no source
     study = content(
         {"name": "mine", "trouble": "error", "after": 3}, models={"one": {"source": "demo", "name": "plain"}}
     )

@@ -121,7 +121,7 @@ def test_smallest_sizes_fall_with_the_samples(run: Path, capsys: pytest.CaptureF
 def test_a_third_model_that_swaps_two_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path, {model: np.tile(np.array(values) / 10, 25) for model, values in SWAPPED.items()})
     lines = printed(capsys, run, "--eps", "0.2", "0.5")
-    assert "Without A, the order of B and C turns round." in lines
+    assert "Without A, the order of B and C reverses." in lines
     comparison = Run.open(run).damage().comparison
     assert comparison is not None
     assert "The order of 1 of 3 pairs can be turned round by leaving out others." in lines

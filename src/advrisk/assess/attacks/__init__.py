@@ -1,1 +1,1 @@
-"""Which attacks earn their passes, and whether one without gradients does better than those with."""
+"""The usefulness of each attack, and whether one without gradients outperforms those with gradients."""

@@ -26,7 +26,7 @@ _SEEN = """
 
 @dataclass(frozen=True)
 class Lead:
-    """A black-box arm that broke samples of a model where attacks with gradients found nothing."""
+    """A black-box arm that broke samples of a model on which attacks with gradients failed."""
 
     model: str
     arm: str
@@ -34,20 +34,20 @@ class Lead:
 
 
 def has_black_box(ledger: Ledger) -> bool:
-    """Whether any attack of the run took no gradients: cheaper than to compare all arms."""
+    """Whether any attack of the run took no gradients; cheaper than a comparison of all arms."""
     return any(_is_black_box(facts) for facts in _seen(ledger).values())
 
 
-def black_box_leads(ledger: Ledger, found: ArmDistances) -> tuple[Lead, ...]:
-    """The black-box arms of those models of which they broke at least one sample in twenty that others missed."""
-    arms, seen, surrogate = found.envelope.arms, _seen(ledger), surrogates(ledger)
-    white = [seen[arm] for arm in arms if seen[arm]["n_backward"] and seen[arm]["norm"] == found.envelope.norm]
-    rooms = [facts["eps"] for facts in white if facts["eps"] is not None]
+def black_box_leads(ledger: Ledger, measured: ArmDistances) -> tuple[Lead, ...]:
+    """The black-box arms of models with at least `LEAST_SHARE` of samples that only black-box arms broke."""
+    arms, by_arm, surrogate = measured.envelope.arms, _seen(ledger), surrogates(ledger)
+    white = [by_arm[arm] for arm in arms if by_arm[arm]["n_backward"] and by_arm[arm]["norm"] == measured.envelope.norm]
+    sizes = [facts["eps"] for facts in white if facts["eps"] is not None]
     minimal = any(facts["eps"] is None for facts in white)
     leads = []
-    for model, distances in zip(found.envelope.by_model, found.distance, strict=True):
-        black = np.array([_is_black_box(seen[arm]) and surrogate.get(arm) != model for arm in arms])
-        missed = missed_by_gradients(distances[black], distances[~black], rooms, minimal=minimal)
+    for model, distances in zip(measured.envelope.by_model, measured.distance, strict=True):
+        black = np.array([_is_black_box(by_arm[arm]) and surrogate.get(arm) != model for arm in arms])
+        missed = missed_by_gradients(distances[black], distances[~black], sizes, minimal=minimal)
         if missed.any(0).mean() >= LEAST_SHARE:
             shares = zip(np.array(arms)[black], missed.mean(1), strict=True)
             leads += [Lead(model, str(arm), float(share)) for arm, share in shares if share > 0]
@@ -59,6 +59,6 @@ def _seen(ledger: Ledger) -> dict[str, dict[str, Any]]:
 
 
 def _is_black_box(facts: Mapping[str, Any]) -> bool:
-    """Rows from elsewhere may not say how often the model was asked: then nothing is known."""
-    asked = bool(facts["n_forward"]) or facts["family"] == TRANSFER
-    return bool(facts["kind"] == "attack" and asked and facts["n_backward"] == 0)
+    """Whether an arm queried the model without gradients; imported rows may lack the counts, and do not qualify."""
+    queried = bool(facts["n_forward"]) or facts["family"] == TRANSFER
+    return bool(facts["kind"] == "attack" and queried and facts["n_backward"] == 0)

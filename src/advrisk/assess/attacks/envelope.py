@@ -1,4 +1,4 @@
-"""Which arms of a run earn their passes, read from its ledger; `risk.envelope` holds each against the envelope."""
+"""The usefulness of each arm of a run, from its ledger; `risk.envelope` compares each with the envelope of all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from advrisk.risk.envelope import ArmOptimality, compared_arms, mean_of_models, 
 
 @dataclass(frozen=True)
 class ArmComparison(Tabular):
-    """Arms held against their envelope, the most useful first."""
+    """Arms compared with their envelope, the most useful first."""
 
     distances: Distances
     by_model: Mapping[str, tuple[ArmOptimality, ...]]
@@ -55,40 +55,40 @@ class ArmComparison(Tabular):
 
     def rows(self) -> list[Row]:
         """Every arm of all models together, then of each model; and the families."""
-        told = [("arm", None, self.overall), *(("arm", model, found) for model, found in self.by_model.items())]
+        of_arms = [("arm", None, self.overall), *(("arm", model, found) for model, found in self.by_model.items())]
         return [
             {"kind": kind, "model": model, **vars(one), "flags": " ".join(one.flags)}
             | {"spare": one.name in self.spare if kind == "arm" else None}
-            for kind, model, found in [*told, ("family", None, self.families)]
+            for kind, model, found in [*of_arms, ("family", None, self.families)]
             for one in found
         ]
 
 
 def arm_optimality(ledger: Ledger, *, norm: Norm, arms: Sequence[str] | None = None) -> ArmComparison:
-    """Hold every arm against the envelope of all; `arms` and what is left out are as in `smallest_distances`."""
+    """Compare every arm with the envelope of all; `arms` and left-out samples are as in `smallest_distances`."""
     found = arm_distances(ledger, norm=norm, arms=arms)
     names, models = found.envelope.arms, list(found.envelope.by_model)
     rows = compared_arms(found.distance, found.passes, names, models, _flags(ledger, found))
     is_spare = spare_arms(found.distance, found.passes)
     overall = mean_of_models(rows)
     order = most_useful_first(overall, is_spare)
-    known = _facts(ledger)
-    facts = [known[name] for name in names]
-    spare = [place for place in order if is_spare[place]]
+    facts_by_arm = _facts(ledger)
+    facts = [facts_by_arm[name] for name in names]
+    spare = [index for index in order if is_spare[index]]
     return ArmComparison(
         distances=found.envelope,
-        by_model={model: tuple(row[place] for place in order) for model, row in zip(models, rows, strict=True)},
-        overall=tuple(overall[place] for place in order),
+        by_model={model: tuple(row[index] for index in order) for model, row in zip(models, rows, strict=True)},
+        overall=tuple(overall[index] for index in order),
         families=_by_family(found, [fact["family"] for fact in facts]),
-        spare=tuple(names[place] for place in spare),
-        other_norms=tuple(sorted({facts[place]["norm"] for place in spare} - {norm, None})),
+        spare=tuple(names[index] for index in spare),
+        other_norms=tuple(sorted({facts[index]["norm"] for index in spare} - {norm, None})),
         n_passes=_total(found, range(len(names))),
         n_passes_spare=_total(found, spare),
     )
 
 
 def _by_family(found: ArmDistances, of_arm: Sequence[str]) -> tuple[ArmOptimality, ...]:
-    """Families as if each were one arm that keeps the nearest success of its arms, and takes all their passes."""
+    """Each family as one arm with the nearest success of its arms and all their passes."""
     names = sorted(set(of_arm))
     members = [[place for place, family in enumerate(of_arm) if family == name] for name in names]
     distance = np.stack([found.distance[:, places].min(1) for places in members], axis=1)

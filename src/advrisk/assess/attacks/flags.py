@@ -28,12 +28,12 @@ def run_flags(context: Context) -> list[dict[str, Any]]:
 
 
 def _leads(context: Context) -> tuple[Lead, ...]:
-    """Black-box attacks that did better than those with gradients, where arms can be compared at all."""
+    """Black-box attacks that outperformed those with gradients, if arms can be compared."""
     if not has_black_box(context.ledger):
         return ()
     try:
-        found = arm_distances(context.ledger, norm=context.norm, arms=context.arms)
-        return black_box_leads(context.ledger, found)
+        distances = arm_distances(context.ledger, norm=context.norm, arms=context.arms)
+        return black_box_leads(context.ledger, distances)
     except (RiskError, LedgerError):  # not finished, or several norms and no study to say which
         return ()
 

@@ -1,4 +1,4 @@
-"""Which attacks earn their passes."""
+"""The question of attacks: the usefulness of each arm."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -39,11 +39,11 @@ class Attacks(Assessment):
     kind = ArmComparison
 
     def assess(self, context: Context, spec: AttacksSpec) -> ArmComparison:
-        """In the norm and of the arms of damage, where no others are asked for."""
+        """Compare arms, by default in the norm of damage and with its arms."""
         return arm_optimality(context.ledger, norm=spec.norm or context.norm, arms=spec.arms or context.arms)
 
     def asked(self, context: Context) -> Mapping[str, Any] | None:
-        """Wherever damage has an answer."""
+        """No options if damage has an answer; else None."""
         return {} if isinstance(context.attempt("damage"), DamageAssessment) else None
 
     def sections(self, result: ArmComparison, models: Sequence[str]) -> Iterable[Section]:

@@ -1,1 +1,1 @@
-"""Certificates of a run: counted, decided, put into words, signed and verified."""
+"""Certificates of a run: counts, decisions, sentences, signatures and verification."""

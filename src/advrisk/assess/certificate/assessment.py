@@ -46,7 +46,7 @@ _CAUSES = """
     WHERE kind = 'attack' AND outcome IN ('error', 'timeout') AND model IN (SELECT unnest($models))
     AND sample IN (SELECT sample FROM samples WHERE split = 'calibrate') GROUP BY ALL ORDER BY n DESC, message
 """
-POWER = 0.9  # with which a planned number of samples certifies
+POWER = 0.9  # probability that a planned number of samples certifies
 
 
 def assess_certificates(
@@ -62,7 +62,7 @@ def assess_certificates(
     caveats: Sequence[str] = (),
     asked: bool = False,
 ) -> CertificateAssessment:
-    """Test every list of every model of a run on its samples to calibrate.
+    """Test every list of every model of a run on its calibration split.
 
     All models of the run share zeta, whatever `models` names: these are merely the ones to tell of. `arms` are names or
     patterns of attacks; by default all within some eps, and always those that a search froze. `caveats` weaken what is
@@ -87,7 +87,7 @@ def assess_certificates(
     }
     sizes = _sizes(lists, zeta)
     of_run = (*caveats, *caveats_of_samples(ledger, zeta), *calibration.caveats)
-    found = CertificateAssessment(
+    assessment = CertificateAssessment(
         alpha=alpha,
         zeta=zeta,
         method=method,
@@ -99,17 +99,17 @@ def assess_certificates(
         n_claims=sum(map(len, lists.values())),
         n_sequences=len(sizes),
     )
-    chosen = found.models if models is None else tuple(found.of(name) for name in models)
+    chosen = assessment.models if models is None else tuple(assessment.of(name) for name in models)
     return replace(
-        found,
+        assessment,
         models=chosen,
         notes=(
-            *found.notes,
+            *assessment.notes,
             *calibration.notes,
-            *_on_errors(ledger, found),
-            *_notes(found),
+            *_on_errors(ledger, assessment),
+            *_notes(assessment),
         ),
-        claims=attack_claims(found.lists, zeta),
+        claims=attack_claims(assessment.lists, zeta),
     )
 
 
@@ -127,7 +127,7 @@ def _groups(rows: ModelRows) -> Groups:
 def _lists(
     rows: ModelRows, calibration: CalibrationSet, *, alpha: float, zeta: float, share: float, method: AnyMethod
 ) -> list[ListCertificate]:
-    """Each list by itself; what all of them together say is added later. `share` of zeta is what each has at least."""
+    """Each list by itself; the joint decision follows later. `share` is each list's least part of zeta."""
     return [
         _list(rows, norm, eps, attacks, calibration, alpha=alpha, zeta=zeta, share=share, method=method)
         for (norm, eps), attacks in _groups(rows).items()
@@ -146,7 +146,7 @@ def _list(
     share: float,
     method: AnyMethod,
 ) -> ListCertificate:
-    seen = _seen(attacks) if method == BETTING else calibration.n
+    seen = _n_complete(attacks) if method == BETTING else calibration.n
     broken = {attack.arm: attack.broken[:seen] for attack in attacks}
     union, wrong = np.logical_or.reduce(list(broken.values())), rows.wrong[:seen]
     lost = union | _not_right(rows, attacks)[:seen]
@@ -165,13 +165,13 @@ def _list(
         certified=False,
         level=zeta,
         n_total=calibration.n,
-        union_at=_places(union),
-        wrong_at=_places(lost),
+        union_at=_positions(union),
+        wrong_at=_positions(lost),
     )
 
 
 def _not_right(rows: ModelRows, attacks: Sequence[AttackRows]) -> Flags:
-    """Samples that are answered wrongly when clean, or refused, clean or attacked, or misread when attacked."""
+    """Samples that are incorrect clean, refused clean or attacked, or incorrect attacked."""
     attacked = ((one.refused | one.incorrect).any(axis=0) for one in attacks)
     return np.asarray(np.logical_or.reduce([rows.wrong, rows.refused, *attacked]))
 
@@ -188,7 +188,7 @@ def _facts(attack: AttackRows, seen: int) -> AttackFacts:
         first_try=int(attack.failed[0, :seen].sum()),
         untold=int((attack.untold & attack.failed)[:, :seen].any(axis=0).sum()),
         flags=attack.flags,
-        failed_at=_places(attack.broken[:seen]),
+        failed_at=_positions(attack.broken[:seen]),
         keep=attack.keep,
         max_queries=attack.max_queries,
         version=attack.version,
@@ -196,13 +196,13 @@ def _facts(attack: AttackRows, seen: int) -> AttackFacts:
 
 
 def _worst_first(attacks: Sequence[AttackFacts], certificate: Certificate | None) -> tuple[AttackFacts, ...]:
-    """In the order of their p-values, once there are any."""
+    """The attacks in the order of their p-values, once those exist."""
     names = [] if certificate is None else [test.name for test in certificate.arms]
-    place = {name: number for number, name in enumerate(names)}
-    return tuple(sorted(attacks, key=lambda one: (place.get(one.arm, 0), -one.failures, one.arm)))
+    order = {name: number for number, name in enumerate(names)}
+    return tuple(sorted(attacks, key=lambda one: (order.get(one.arm, 0), -one.failures, one.arm)))
 
 
-def _places(marks: Flags) -> tuple[int, ...]:
+def _positions(marks: Flags) -> tuple[int, ...]:
     return tuple(int(place) for place in np.flatnonzero(marks))
 
 
@@ -239,14 +239,14 @@ def _by_betting(
     )
 
 
-def _seen(attacks: Sequence[AttackRows]) -> int:
-    """How many of the first samples, in the preset order, every attack of a list was run on."""
+def _n_complete(attacks: Sequence[AttackRows]) -> int:
+    """The number of leading samples, in the preset order, on which every attack of a list was run."""
     finished = np.logical_and.reduce([attack.finished for attack in attacks])
     return int(finished.size if finished.all() else np.argmin(finished))
 
 
 def _look(attacks: Sequence[AttackRows], calibration: CalibrationSet, *, alpha: float, share: float) -> InterimPValue:
-    seen = _seen(attacks)
+    seen = _n_complete(attacks)
     if not seen or calibration.population == "balanced":
         return InterimPValue(seen, 1.0, None)
     p = np.max([betting_p_values(attack.broken[:seen].astype(np.float64), alpha) for attack in attacks], axis=0)
@@ -276,7 +276,7 @@ def _model(
     ]
     told = [replace(one, waits=_waits(one, told)) for one in told]
     n_wrong = int(rows.wrong.sum())
-    clean_error = proportion(n_wrong, max(1, int(rows.known.sum())))
+    clean_error = proportion(n_wrong, max(1, int(rows.recorded.sum())))
     return ModelCertificates(
         model=rows.model,
         criterion=rows.criterion,
@@ -292,7 +292,7 @@ def _model(
 
 
 def useless(clean_error: Estimate) -> list[str]:
-    """A caveat on a model that is wrong on most inputs without any attack: there is little left to break."""
+    """A caveat on a model that is incorrect on most clean inputs, which leaves little to break."""
     if clean_error.value <= 0.5:
         return []
     return [
@@ -302,17 +302,17 @@ def useless(clean_error: Estimate) -> list[str]:
 
 
 def _waits(one: ListCertificate, every: Sequence[ListCertificate]) -> bool:
-    """Whether a list could be certified but for a smaller eps that is not finished."""
+    """Whether only an unfinished smaller eps prevents the certification of a list."""
     smaller = [other for other in every if other.norm == one.norm and other.eps < one.eps]
     return one.p is not None and one.p <= one.level and any(other.pending for other in smaller)
 
 
-def _on_errors(ledger: Ledger, found: CertificateAssessment) -> list[str]:
-    """Rows of attacks without a verdict, by cause, and how many failures come from them."""
-    rows = ledger.query(_CAUSES, {"models": [one.model for one in found.models]}).to_pylist()
+def _on_errors(ledger: Ledger, assessment: CertificateAssessment) -> list[str]:
+    """A note on rows of attacks without a verdict, by cause, and the failures that they count as."""
+    rows = ledger.query(_CAUSES, {"models": [one.model for one in assessment.models]}).to_pylist()
     if not rows:
         return []
-    attacks = [attack for one in found.lists for attack in one.attacks]
+    attacks = [attack for one in assessment.lists for attack in one.attacks]
     untold = sum(attack.untold for attack in attacks)
     several = any(attack.tries > 1 for attack in attacks) and sum(row["n"] for row in rows) > untold
     again = "are further tries, or " if several else ""
@@ -323,41 +323,41 @@ def _on_errors(ledger: Ledger, found: CertificateAssessment) -> list[str]:
     ]
 
 
-def _notes(found: CertificateAssessment) -> list[str]:
+def _notes(assessment: CertificateAssessment) -> list[str]:
     notes = []
-    if found.calibration.n < found.smallest_n:
-        notes.append(too_small(found.calibration.n, found.alpha, found.zeta, found.smallest_n))
-    if refusing := [model for model in found.models if model.n_refused]:
-        told = ", ".join(f"{one.model} {one.n_refused} of {one.clean_error.n:,}" for one in refusing)
+    if assessment.calibration.n < assessment.smallest_n:
+        notes.append(too_small(assessment.calibration.n, assessment.alpha, assessment.zeta, assessment.smallest_n))
+    if refusing := [model for model in assessment.models if model.n_refused]:
+        parts = ", ".join(f"{one.model} {one.n_refused} of {one.clean_error.n:,}" for one in refusing)
         notes.append(
-            f"Clean inputs that are refused: {told}. To refuse is no failure, but they are not answered rightly: they "
+            f"Clean inputs that are refused: {parts}. To refuse is no failure, but they are not answered rightly: they "
             "count as wrong in the end, as do those that are refused when attacked."
         )
     flagged: dict[str, dict[str, None]] = {}
-    for one in found.lists:
+    for one in assessment.lists:
         for flag in (flag for attack in one.attacks for flag in attack.flags):
             flagged.setdefault(flag, {})[one.model] = None
     if flagged:
-        told = "; ".join(f"{flag}, against {' and '.join(models)}" for flag, models in sorted(flagged.items()))
+        parts = "; ".join(f"{flag}, against {' and '.join(models)}" for flag, models in sorted(flagged.items()))
         notes.append(
-            f"Some attacks on samples to calibrate are flagged ({told}): they may be weaker than they could be, and a "
+            f"Some attacks on samples to calibrate are flagged ({parts}): they may be weaker than they could be, and a "
             "certificate against a weak attack says little."
         )
-    looked = max(one.look.n for one in found.lists)
-    if found.method == BETTING and found.decided and looked < found.calibration.n:
+    looked = max(one.look.n for one in assessment.lists)
+    if assessment.method == BETTING and assessment.decided and looked < assessment.calibration.n:
         notes.append(
-            f"All lists were decided after {looked:,} of {found.calibration.n:,} samples, and the run stopped."
+            f"All lists were decided after {looked:,} of {assessment.calibration.n:,} samples, and the run stopped."
         )
-    if not found.finished:
+    if not assessment.finished:
         notes.append(
             "The run is not finished. Until then only the betting p-value may be looked at; and where the study's "
-            f"method is {found.method}, it does not decide."
+            f"method is {assessment.method}, it does not decide."
         )
     return notes
 
 
 def too_small(n: int, alpha: float, zeta: float, needed: int) -> str:
-    """Why a calibration set can never certify."""
+    """Why a calibration set is too small to certify anything."""
     return (
         f"{counted(n, 'sample')} to calibrate can never certify a risk of {alpha:.4g} at {zeta:.4g}: with what else is "
         f"tested, at least {needed:,} are needed, and no failure among them."
@@ -365,7 +365,7 @@ def too_small(n: int, alpha: float, zeta: float, needed: int) -> str:
 
 
 def samples_needed(rate: float, alpha: float, zeta: float, method: AnyMethod) -> int | None:
-    """Samples with which a risk of that rate is certified nine times out of ten; None: no number of them is enough.
+    """The number of samples that certifies a risk of that rate with probability 0.9; None if no number suffices.
 
     Of betting it is the number of the exact test, which is smaller.
     """
@@ -373,5 +373,5 @@ def samples_needed(rate: float, alpha: float, zeta: float, method: AnyMethod) ->
         return None
     try:
         return samples_to_certify(rate, alpha, zeta, power=POWER, method=of_counts(method))
-    except RiskError:  # more than anybody has
+    except RiskError:  # more samples than any data set has
         return None

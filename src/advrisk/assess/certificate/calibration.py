@@ -1,4 +1,4 @@
-"""The samples a certificate rests on: what they are, and why they may not do.
+"""The calibration samples of a certificate, and the reasons to refuse them.
 
 A p-value speaks of a population only if the samples were drawn from it independently of each other, of training and of
 the search for attacks. What can be seen of that is checked here; the rest is an assumption that a certificate states.
@@ -18,7 +18,7 @@ from advrisk.risk.certificate.counts import probability_of_even_counts
 
 Population = Literal["as-sampled", "balanced"]
 
-_TOO_EVEN = 0.05  # groups as even as these come about by chance less often than that
+_TOO_EVEN = 0.05  # largest probability that chance makes groups this even
 _NAMED = 3  # samples named in a message
 _SAMPLES = "SELECT sample, hash, label, weight, strata FROM samples WHERE split = 'calibrate'"
 _TAINTED = """
@@ -33,24 +33,24 @@ _EVALUATED = """
 
 @dataclass(frozen=True)
 class CalibrationSet:
-    """Samples on which a frozen list of attacks is tested once, in the order in which they are looked at."""
+    """Samples on which a frozen list of attacks is tested once, in the order of the interim analyses."""
 
     samples: tuple[str, ...]
     fingerprint: str  # of ids and contents, in any order
-    classes: Mapping[int, int]  # class -> number of samples; -1 where it is not known
+    classes: Mapping[int, int]  # class -> number of samples; -1: unknown class
     population: Population
-    evened: tuple[str, ...]  # what was made equally frequent: `class`, or the name of a stratum
+    evened: tuple[str, ...]  # what is equally frequent by design: `class`, or the name of a stratum
     notes: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
-        """How many there are."""
+        """The number of samples."""
         return len(self.samples)
 
 
 def read_calibration(ledger: Ledger, *, population: Population | None = None) -> CalibrationSet:
-    """The samples to calibrate of a run; refused where no certificate could rest on them.
+    """The calibration split of a run; refused if it cannot support a certificate.
 
     `population` says what they were drawn from: `as-sampled`, whatever it is that deployment meets, or `balanced`, one
     in which all classes (or values of a stratum) are equally frequent. Where nothing is said, samples so even that
@@ -70,7 +70,7 @@ def read_calibration(ledger: Ledger, *, population: Population | None = None) ->
     if population == "balanced" and not evened:
         raise RiskError(
             "the study says `population: balanced`, but neither the classes nor any stratum of the samples to "
-            f"calibrate are equally frequent ({_told(rows, 'class')}); say `population: as-sampled`"
+            f"calibrate are equally frequent ({_frequencies(rows, 'class')}); say `population: as-sampled`"
         )
     return CalibrationSet(
         samples=calibration_order({row["sample"]: row["hash"] or "" for row in rows}),
@@ -84,7 +84,7 @@ def read_calibration(ledger: Ledger, *, population: Population | None = None) ->
 
 
 def _evened(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Classes or strata whose values are as equally frequent as can be, where chance hardly makes them so.
+    """Classes or strata whose values are as equally frequent as possible, which chance rarely produces.
 
     What is another value for every sample, such as the number of a frame, names samples and makes no group.
     """
@@ -103,7 +103,7 @@ def _counts(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
     return dict(sorted(Counter(values).items()))
 
 
-def _told(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+def _frequencies(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     counts = _counts(rows, name)
     return f"between {min(counts.values())} and {max(counts.values())} samples by {name}"
 
@@ -144,7 +144,7 @@ def _refuse_weights(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _refuse_tainted(ledger: Ledger) -> None:
-    """Samples that a model learned from, or attacks were tuned on, tell nothing of new ones."""
+    """Refuse samples from training or tuning: they are no evidence about new ones."""
     found = ledger.query(_TAINTED).to_pylist()
     if not found:
         return
@@ -157,7 +157,7 @@ def _refuse_tainted(ledger: Ledger) -> None:
 
 
 def _on_copies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A caveat on samples that are there more than once: independence is what a certificate rests on first."""
+    """A caveat on duplicate samples, which violate the independence that a certificate assumes."""
     twice = len(rows) - len({row["hash"] or row["sample"] for row in rows})
     if not twice:
         return []
@@ -168,7 +168,7 @@ def _on_copies(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _on_attacked_copies(ledger: Ledger) -> list[str]:
-    """A caveat on samples that this run attacked under another name, where results could be read before the test."""
+    """A caveat on samples that this run attacked under another name, so that results were visible before the test."""
     (n,) = ledger.query(_EVALUATED)["n"].to_pylist()
     if not n:
         return []

@@ -1,4 +1,4 @@
-"""Whether a run may stop: bets hold whenever one stops, so nothing more need be run once every list is certified."""
+"""Whether a run may stop early: betting p-values are valid at any time, so it may once every list is certified."""
 
 from advrisk.assess.certificate.assessment import assess_certificates
 from advrisk.assess.certificate.records import BETTING
@@ -7,23 +7,23 @@ from advrisk.ledger import Ledger
 from advrisk.study import CertificateSpec
 
 
-def is_decided(ledger: Ledger, asked: CertificateSpec) -> bool:
-    """Whether bets certify every list by what is there, each at the share of zeta that it has at least.
+def is_decided(ledger: Ledger, spec: CertificateSpec) -> bool:
+    """Whether betting p-values certify every list from the rows so far, each at its least share of zeta.
 
-    Never so where another method is asked for, whose p-value may be looked at once, at the end; nor where nothing can
-    be said yet, or ever: what is wrong is told when a certificate is asked for.
+    False for another method, whose p-value is valid only once, at the end; also while an error prevents a certificate,
+    which the certificate itself reports.
     """
-    if asked.method != BETTING:
+    if spec.method != BETTING:
         return False
     try:
-        found = assess_certificates(
+        assessment = assess_certificates(
             ledger,
-            alpha=asked.alpha,
-            zeta=asked.zeta,
-            method=asked.method,
-            arms=asked.arms,
-            population=asked.population,
+            alpha=spec.alpha,
+            zeta=spec.zeta,
+            method=spec.method,
+            arms=spec.arms,
+            population=spec.population,
         )
     except RiskError:
         return False
-    return found.decided
+    return assessment.decided

@@ -1,4 +1,4 @@
-"""The certificate of one model as a document for machines: everything that the claim rests on, and nothing else.
+"""The certificate of one model as a machine-readable document: everything that supports the claim, and nothing else.
 
 Counts are what counts: p-values, bounds, verdicts and words all follow from them, and `verification` makes them again.
 """
@@ -54,13 +54,13 @@ Label = Annotated[str, Field(pattern=r"^(-1|0|[1-9][0-9]{0,17})$")]
 
 
 class _Part(BaseModel):
-    """Unknown fields, and numbers written as text, are refused."""
+    """A strict record: refuses unknown fields, and numbers written as text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class TestedCount(_Part):
-    """Failures, and the test that is made of them."""
+    """Failures, and their test."""
 
     failures: Some = Field(description="samples that failed")
     p: float = Field(ge=0, le=1, description="p-value of: the risk is above alpha")
@@ -88,7 +88,7 @@ class Attack(TestedCount):
 
 
 class SearchPromise(_Part):
-    """A search that looked for attacks of a list, and what it promises about settings that it did not try."""
+    """A search for attacks of a list, and its guarantee about untried settings."""
 
     name: str
     method: str
@@ -100,7 +100,7 @@ class SearchPromise(_Part):
 
 
 class SearchPremise(_Part):
-    """What the study states of p as a function of an attack's setting."""
+    """The study's assumptions on p as a function of an attack's setting."""
 
     norm_bound: float = Field(ge=0, le=1e12, description="B: its norm in the Hilbert space of the kernel")
     noise: float = Field(ge=0, le=1e12, description="R: the noise is R-sub-Gaussian")
@@ -125,7 +125,7 @@ class AttackList(_Part):
 
 
 class OneAttack(_Part):
-    """A claim about one attack over the sizes that it was run at, taken by itself."""
+    """A claim about one attack over its sizes, taken by itself."""
 
     attack: str
     norm: str
@@ -135,7 +135,7 @@ class OneAttack(_Part):
 
 
 class Claim(_Part):
-    """What is claimed."""
+    """The claim."""
 
     certified: bool = Field(description="whether all lists are, and no caveat weakens that")
     caveats: list[str] = Field(description="what weakens every claim made here")
@@ -149,7 +149,7 @@ class Claim(_Part):
 
 
 class ReferenceAnswers(_Part):
-    """The classes of clean answers to the samples to calibrate, by which the model is known again."""
+    """The classes of clean answers to the calibration samples, which identify the model."""
 
     n: Samples = Field(description="samples whose class is part of the digest")
     left_out: list[Some] = Field(
@@ -159,7 +159,7 @@ class ReferenceAnswers(_Part):
 
 
 class CertifiedModel(_Part):
-    """What is certified."""
+    """The certified model."""
 
     name: str
     digest: str | None
@@ -172,7 +172,7 @@ class CertifiedModel(_Part):
 
 
 class CleanError(_Part):
-    """Samples that are wrong without any attack, with an interval."""
+    """Samples that are incorrect without any attack, with an interval."""
 
     wrong: Some
     refused: Some = Field(description="samples that the model refuses to answer without any attack")
@@ -184,7 +184,7 @@ class CleanError(_Part):
 
 
 class CalibrationSamples(_Part):
-    """The samples that the claim rests on."""
+    """The samples that support the claim."""
 
     n: Samples
     fingerprint: str = Field(description="of the samples' ids and contents")
@@ -194,7 +194,7 @@ class CalibrationSamples(_Part):
 
 
 class Member(_Part):
-    """A list of any model of the run: all of them share zeta."""
+    """A list of any model of the run; all lists share zeta."""
 
     model: str
     norm: str
@@ -205,7 +205,7 @@ class Member(_Part):
 
 
 class DocumentProvenance(_Part):
-    """Where the numbers come from."""
+    """The origin of the numbers."""
 
     study: str
     seed: int
@@ -219,7 +219,7 @@ class DocumentProvenance(_Part):
 
 
 class Signature(_Part):
-    """Ed25519, of the document without this field."""
+    """An Ed25519 signature of the document without this field."""
 
     algorithm: str
     public_key: str
@@ -263,7 +263,7 @@ def certificate_document(
     lists: Sequence[ListCertificate] | None = None,
     made: datetime | None = None,
 ) -> dict[str, Any]:
-    """The document of a model; `every` is all lists of the run, `lists` those to make claims about (default: all)."""
+    """The document of a model; `every` is all lists of the run, `lists` those of the claims (default: all)."""
     told = model.lists if lists is None else tuple(lists)
     for one in told:
         if one.certificate is None:
@@ -294,7 +294,7 @@ def composed(
     about: CertifiedModel,
     origin: DocumentProvenance,
 ) -> dict[str, Any]:
-    """A document without a signature: everything in it but counts and names is made here."""
+    """Compose an unsigned document; everything except counts and names is computed here."""
     document = CertificateDocument(
         advrisk=KIND,
         version=VERSION,
@@ -320,7 +320,7 @@ def composed(
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
-    """The content of a certificate's file, whether or not it holds; a file that is none raises RiskError."""
+    """The content of a certificate's file, valid or not; RiskError if the file is no certificate."""
     target = Path(path)
     try:
         if regular(target).stat().st_size > MAX_BYTES:
@@ -330,19 +330,19 @@ def read_document(path: str | Path) -> dict[str, Any]:
         raise RunError(f"{target}: the certificate cannot be read: {error.strerror}") from None
 
 
-def document_of(content: bytes, place: str) -> dict[str, Any]:
-    """The same from the bytes of a file; `place` is what a complaint calls it."""
+def document_of(content: bytes, origin: str) -> dict[str, Any]:
+    """`read_document` from bytes; `origin` names the file in errors."""
     try:
-        found = strict_json(content)
+        document = strict_json(content)
     except (ValueError, RecursionError) as error:
-        raise RiskError(f"{place}: not a JSON file of a certificate ({error})") from None
-    if not isinstance(found, dict) or found.get("advrisk") != KIND:
-        raise RiskError(f'{place}: not a certificate; such a file says "advrisk": "{KIND}"')
-    return found
+        raise RiskError(f"{origin}: not a JSON file of a certificate ({error})") from None
+    if not isinstance(document, dict) or document.get("advrisk") != KIND:
+        raise RiskError(f'{origin}: not a certificate; such a file says "advrisk": "{KIND}"')
+    return document
 
 
 def strict_json(content: bytes) -> Any:
-    """JSON without names that stand there twice and without numbers that are none; ValueError where it is not."""
+    """Parse JSON; ValueError on duplicate names and on numbers such as NaN."""
     return json.loads(
         content.decode("utf-8"),
         parse_constant=_no_constant,
@@ -352,7 +352,7 @@ def strict_json(content: bytes) -> Any:
 
 
 def parsed(content: Mapping[str, Any]) -> CertificateDocument:
-    """The fields of a document, each of its kind; else a RiskError that names the first that is not."""
+    """The validated fields of a document; RiskError names the first invalid one."""
     if content.get("version") != VERSION:
         raise RiskError(
             f"it has version {content.get('version')!r} of the document, and this program verifies {VERSION}: take the "
@@ -389,23 +389,23 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _claim(
-    found: CertificateAssessment,
+    assessment: CertificateAssessment,
     model: ModelCertificates,
-    told: Sequence[ListCertificate],
+    lists: Sequence[ListCertificate],
     family: Sequence[Member],
 ) -> Claim:
-    norms = dict.fromkeys(one.norm for one in told)
-    held = {norm: [one.eps for one in told if one.norm == norm and one.certified] for norm in norms}
+    norms = dict.fromkeys(one.norm for one in lists)
+    certified = {norm: [one.eps for one in lists if one.norm == norm and one.certified] for norm in norms}
     return Claim(
-        certified=all(one.certified for one in told) and not model.caveats,
+        certified=all(one.certified for one in lists) and not model.caveats,
         caveats=list(model.caveats),
-        headline=headline(found, model, told),
-        text=claim(found, model, told),
-        shared=shared(found, len(family), len({(one.model, one.norm) for one in family})),
-        alpha=found.alpha,
-        zeta=found.zeta,
-        method=found.method,
-        largest_eps={norm: max(sizes) if sizes else None for norm, sizes in held.items()},
+        headline=headline(assessment, model, lists),
+        text=claim(assessment, model, lists),
+        shared=shared(assessment, len(family), len({(one.model, one.norm) for one in family})),
+        alpha=assessment.alpha,
+        zeta=assessment.zeta,
+        method=assessment.method,
+        largest_eps={norm: max(sizes) if sizes else None for norm, sizes in certified.items()},
     )
 
 
@@ -426,7 +426,7 @@ def _model(ledger: Ledger, name: str) -> CertifiedModel:
 
 
 def _versions(ledger: Ledger, model: str, of: Literal["version", "torch"]) -> list[str]:
-    """What ran on samples to calibrate."""
+    """The versions that ran on the calibration split."""
     rows = ledger.query(
         f"SELECT DISTINCT {of}::VARCHAR AS found FROM cells WHERE model = $model AND {of} IS NOT NULL "
         "AND shard IN (SELECT shard FROM samples WHERE split = 'calibrate') ORDER BY 1",
@@ -435,14 +435,14 @@ def _versions(ledger: Ledger, model: str, of: Literal["version", "torch"]) -> li
     return [str(version) for version in rows["found"].to_pylist()]
 
 
-def _calibration(found: CertificateAssessment) -> CalibrationSamples:
-    known = found.calibration
+def _calibration(assessment: CertificateAssessment) -> CalibrationSamples:
+    calibration = assessment.calibration
     return CalibrationSamples(
-        n=known.n,
-        fingerprint=known.fingerprint,
-        classes={str(label): count for label, count in known.classes.items()},
-        population=known.population,
-        evened=list(known.evened),
+        n=calibration.n,
+        fingerprint=calibration.fingerprint,
+        classes={str(label): count for label, count in calibration.classes.items()},
+        population=calibration.population,
+        evened=list(calibration.evened),
     )
 
 
@@ -452,12 +452,12 @@ def _clean(model: ModelCertificates) -> CleanError:
     return CleanError(wrong=model.n_wrong, refused=model.n_refused, n=own.n, **share)
 
 
-def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:
+def _list(assessment: CertificateAssessment, one: ListCertificate) -> AttackList:
     certificate = one.certificate
     if certificate is None or certificate.wrong is None:
         raise RiskError(f"{one.model}: nothing was tested within {one.norm} {one.eps:g}")
     tests = {test.name: test for test in certificate.arms}
-    betting = found.method == BETTING
+    betting = assessment.method == BETTING
     return AttackList(
         norm=one.norm,
         eps=one.eps,
@@ -484,20 +484,20 @@ def _list(found: CertificateAssessment, one: ListCertificate) -> AttackList:
         ],
         union=TestedCount(**_counted(certificate.union, one.union_at if betting else None)),
         wrong=TestedCount(**_counted(certificate.wrong, one.wrong_at if betting else None)),
-        would_take=would_take(found, one),
-        searches=[_searched(found, one, search) for search in one.searches],
+        would_take=would_take(assessment, one),
+        searches=[_searched(assessment, one, search) for search in one.searches],
     )
 
 
-def _searched(found: CertificateAssessment, one: ListCertificate, search: SearchFacts) -> SearchPromise:
+def _searched(assessment: CertificateAssessment, one: ListCertificate, search: SearchFacts) -> SearchPromise:
     return SearchPromise(
         name=search.name,
         method=search.method,
         rounds=search.rounds,
         parameters=list(search.parameters),
         beta=search.beta,
-        level=promised_level(search, one.level, found.premise),
-        text=promise(search, one.level, found.premise),
+        level=promised_level(search, one.level, assessment.premise),
+        text=promise(search, one.level, assessment.premise),
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures of certificates: p against eps, and what is certified of each model, beside its clean error."""
+"""Figures of certificates: p against eps, and the certified risk of each model with its clean error."""
 
 import math
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ from advrisk.core.palette import (
 )
 from advrisk.core.values import number_text
 
-SMALLEST_P = 1e-12  # what is below is drawn there
+SMALLEST_P = 1e-12  # smaller values are drawn here
 _FINE = (1, 0.5, 0.1, 0.05, 0.01, 1e-3)
 _COARSE = (1, 0.01, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 _WRONG, _RISK = "#D55E00", "#0072B2"
 
 
-def p_curves(found: CertificateAssessment, norm: str, *, places: Places | None = None) -> Plot:
-    """The largest p of each list against its eps, a line for each model; below what it is held against is certified."""
+def p_curves(assessment: CertificateAssessment, norm: str, *, places: Places | None = None) -> Plot:
+    """The largest p of each list against its eps, a line for each model; below its level a list is certified."""
     lines: list[Plot] = []
-    places = places_of([model.model for model in found.models], places)
-    for model in found.models:
+    places = places_of([model.model for model in assessment.models], places)
+    for model in assessment.models:
         own = [one for one in model.lists if one.norm == norm and one.p is not None]
         if own:
             lines.append(_p_line(model.model, own, places[model.model]))
-    sizes = sorted({one.eps for one in found.lists if one.norm == norm})
+    sizes = sorted({one.eps for one in assessment.lists if one.norm == norm})
     ends = _margins(sizes)
-    lines += [_level_line(name, level, ends) for name, level in _levels(found, norm).items()]
+    lines += [_level_line(name, level, ends) for name, level in _levels(assessment, norm).items()]
     return {
         "data": lines,
         "layout": {
@@ -54,15 +54,15 @@ def p_curves(found: CertificateAssessment, norm: str, *, places: Places | None =
     }
 
 
-def _levels(found: CertificateAssessment, norm: str) -> dict[str, float]:
-    """What p is held against, by name: zeta, or the share of it that models have."""
+def _levels(assessment: CertificateAssessment, norm: str) -> dict[str, float]:
+    """Name -> level that p is compared with: zeta, or the share of it that models have."""
     models: dict[float, list[str]] = {}
-    for model in found.models:
+    for model in assessment.models:
         for level in {one.level for one in model.lists if one.norm == norm}:
             models.setdefault(level, []).append(model.model)
     if len(models) == 1:
         (level,) = models
-        return {f"{'zeta =' if level == found.zeta else 'held against'} {level:.3g}": level}
+        return {f"{'zeta =' if level == assessment.zeta else 'held against'} {level:.3g}": level}
     return {f"{', '.join(names)}: held against {level:.3g}": level for level, names in models.items()}
 
 
@@ -79,7 +79,7 @@ def _level_line(name: str, level: float, ends: tuple[float, float]) -> Plot:
 
 
 def _p_axis(least: float) -> Plot:
-    """A log axis down to the least p, with ticks that people know."""
+    """A log axis down to the least p, with familiar ticks."""
     shown = [tick for tick in (_FINE if least > 3e-4 else _COARSE) if tick >= least / 2]
     bottom = math.log10(min(least, 0.01) / 2)
     return {
@@ -97,7 +97,7 @@ def _margins(sizes: Sequence[float]) -> tuple[float, float]:
     return sizes[0] - 0.06 * spread, sizes[-1] + 0.06 * spread
 
 
-def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Plot:
+def _p_line(model: str, lists: Sequence[ListCertificate], index: int) -> Plot:
     own = [1.0 if one.p is None else one.p for one in lists]
     return {
         "type": "scatter",
@@ -108,28 +108,28 @@ def _p_line(model: str, lists: Sequence[ListCertificate], place: int) -> Plot:
         "customdata": [
             [number_text(p, "p-value"), one.verdict, one.attacks[0].failures] for p, one in zip(own, lists, strict=True)
         ],
-        "line": {"color": cycled(COLOURS, place), "dash": cycled(DASHES, place), "width": 2},
+        "line": {"color": cycled(COLOURS, index), "dash": cycled(DASHES, index), "width": 2},
         "marker": {
             "size": 10,
-            "color": cycled(COLOURS, place),
-            "symbol": [f"{cycled(SYMBOLS, place)}{'' if one.certified else '-open'}" for one in lists],
+            "color": cycled(COLOURS, index),
+            "symbol": [f"{cycled(SYMBOLS, index)}{'' if one.certified else '-open'}" for one in lists],
         },
         "hovertemplate": f"{plain_label(model)}<br>eps %{{x:.4g}}: p = %{{customdata[0]}}, %{{customdata[1]}}"
         "<br>failures of the worst attack: %{customdata[2]}<extra></extra>",
     }
 
 
-def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Plot:
-    """For each model at one size: the risk that is certified by itself, what was seen of it, and the clean error."""
-    lists = [(model, one) for model in found.models for one in model.lists if (one.norm, one.eps) == (norm, eps)]
-    told = [(model, one, one.certificate) for model, one in lists if one.certificate is not None]
-    names = [model.model for model, _, _ in told]
+def risk_bars(assessment: CertificateAssessment, norm: str, eps: float) -> Plot:
+    """For each model at one size: the certified risk, the observed risk, and the clean error."""
+    lists = [(model, one) for model in assessment.models for one in model.lists if (one.norm, one.eps) == (norm, eps)]
+    tested = [(model, one, one.certificate) for model, one in lists if one.certificate is not None]
+    names = [model.model for model, _, _ in tested]
     clean = {
         "type": "bar",
         "orientation": "h",
         "name": "clean error",
         "y": names,
-        "x": [model.clean_error.value for model, _, _ in told],
+        "x": [model.clean_error.value for model, _, _ in tested],
         "marker": {"color": "#999999"},
         "text": [plain_label(name) for name in names],
         "textposition": "none",
@@ -138,8 +138,8 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Plot:
     return {
         "data": [
             clean,
-            _bars("worst attack: seen, and certified", names, [c.worst.risk for _, _, c in told], _RISK),
-            _bars("incorrect, clean or attacked", names, [(c.wrong or c.union).risk for _, _, c in told], _WRONG),
+            _bars("worst attack: seen, and certified", names, [c.worst.risk for _, _, c in tested], _RISK),
+            _bars("incorrect, clean or attacked", names, [(c.wrong or c.union).risk for _, _, c in tested], _WRONG),
         ],
         "layout": {
             "barmode": "group",
@@ -148,8 +148,8 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Plot:
             "shapes": [
                 {
                     "type": "line",
-                    "x0": found.alpha,
-                    "x1": found.alpha,
+                    "x0": assessment.alpha,
+                    "x1": assessment.alpha,
                     "yref": "paper",
                     "y0": 0,
                     "y1": 1,
@@ -157,29 +157,29 @@ def risk_bars(found: CertificateAssessment, norm: str, eps: float) -> Plot:
                 }
             ],
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-            "height": 150 + 78 * len(told),
+            "height": 150 + 78 * len(tested),
             "margin": {"l": 120},
         },
     }
 
 
 def _bars(name: str, models: Sequence[str], risks: Sequence[Estimate], colour: str) -> Plot:
-    """Bars of what was seen, with whiskers up to what is certified."""
-    seen = [risk.value for risk in risks]
+    """Bars of observed risks, with whiskers up to certified ones."""
+    observed = [risk.value for risk in risks]
     high = [risk.high for risk in risks]
     return {
         "type": "bar",
         "orientation": "h",
         "name": name,
         "y": list(models),
-        "x": seen,
+        "x": observed,
         "customdata": high,
         "marker": {"color": colour, "pattern": {"shape": "/" if colour == _WRONG else ""}},
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [top - value for top, value in zip(high, seen, strict=True)],
-            "arrayminus": [0.0] * len(seen),
+            "array": [top - value for top, value in zip(high, observed, strict=True)],
+            "arrayminus": [0.0] * len(observed),
             "thickness": 2,
             "width": 6,
             "color": "ink",

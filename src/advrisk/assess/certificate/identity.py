@@ -1,4 +1,4 @@
-"""The answers by which a certified model is known again: its classes of the samples to calibrate, as one digest.
+"""The identity of a certified model: its classes on the calibration samples, as one digest.
 
 Classes, and not rounded logits: wherever a grid lies, other hardware puts some logit of a thousand on its other side.
 A class changes only where two were nearly equal. Such near ties are left out, and the document says which.
@@ -28,9 +28,9 @@ _UNSTEADY = f"""
 
 @dataclass(frozen=True)
 class AnswersDigest:
-    """The classes of a model's clean answers: a digest, and which samples are not part of it.
+    """The classes of a model's clean answers: a digest, and the samples that it leaves out.
 
-    `left_out` are places among all samples to calibrate, in the order of their ids, from 0.
+    `left_out` are indices among all calibration samples, in the order of their ids, from 0.
     """
 
     n: int
@@ -39,7 +39,7 @@ class AnswersDigest:
 
 
 def recorded_answers(ledger: Ledger, model: str) -> AnswersDigest | None:
-    """What a run holds of a model; None where the same model may say another class when it is asked again."""
+    """The identity of a model in a run; None if the same model may answer differently when queried again."""
     if ledger.query(_UNSTEADY, {"model": model}).num_rows:
         return None
     rows = {row["sample"]: row for row in ledger.query(_ANSWERS, {"model": model}).to_pylist()}
@@ -56,7 +56,7 @@ def recorded_answers(ledger: Ledger, model: str) -> AnswersDigest | None:
 
 
 def answers_of(classes: Mapping[str, int], left_out: tuple[int, ...]) -> AnswersDigest:
-    """The same of classes by sample, without those at the places `left_out`."""
+    """The digest of classes by sample, without those at the indices `left_out`."""
     omitted = set(left_out)
     kept = [[name, classes[name]] for place, name in enumerate(sorted(classes)) if place not in omitted]
     return AnswersDigest(len(kept), left_out, digest(kept))

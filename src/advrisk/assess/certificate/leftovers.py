@@ -19,7 +19,7 @@ _KEPT = ("cells", "crafted")  # under the names of their cells
 
 
 def caveats_of_leftovers(ledger: Ledger) -> list[str]:
-    """A sentence where such cells met samples to calibrate."""
+    """A note if such cells met calibration samples."""
     folder = ledger.path.parent
     cells = set(ledger.query("SELECT DISTINCT cell::VARCHAR AS cell FROM all_cells")["cell"].to_pylist())
     strays = [path for path in _kept(folder) if path.stem not in cells]
@@ -47,7 +47,7 @@ def _kept(folder: Path) -> Iterator[Path]:
 
 
 def _samples(path: Path) -> set[str]:
-    """Of what inputs are kept in a file; none where it cannot be read, which a check of the ledger says."""
+    """The samples whose inputs a file keeps; none if it is unreadable, which a check of the ledger reports."""
     try:
         return set(read_inputs(path))
     except LedgerError:

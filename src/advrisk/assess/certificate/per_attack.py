@@ -1,4 +1,4 @@
-"""Claims about one attack each, the paper's own unit, beside those about whole lists.
+"""Claims about single attacks, the paper's own unit, in addition to those about lists.
 
 A list falls with its strongest attack, although a weaker one alone might be certified up to a larger eps. Each attack
 has its own sequence of sizes, tested in ascending eps until the first that fails. *Taken by itself* such a sequence is
@@ -12,12 +12,12 @@ from typing import Any
 from advrisk.assess.certificate.records import AttackClaim, AttackFacts, ListCertificate
 from advrisk.risk.certificate.families import certified_sizes
 
-Place = tuple[str, str, str]  # model, norm, attack
+Key = tuple[str, str, str]  # model, norm, attack
 
 
 def attack_claims(lists: Iterable[ListCertificate], zeta: float) -> tuple[AttackClaim, ...]:
-    """A claim for every attack of these lists; what is not finished is not certified."""
-    grids: dict[Place, dict[float, float]] = {}
+    """A claim for every attack of these lists; unfinished ones are not certified."""
+    grids: dict[Key, dict[float, float]] = {}
     for one in sorted(lists, key=lambda one: one.eps):
         tests = {} if one.certificate is None else {test.name: test.p for test in one.certificate.arms}
         for attack in one.attacks:
@@ -25,8 +25,8 @@ def attack_claims(lists: Iterable[ListCertificate], zeta: float) -> tuple[Attack
             grid[one.eps] = max(grid.get(one.eps, 0.0), tests.get(attack.arm, 1.0))
     shared = certified_sizes(grids, zeta) if grids else {}
     return tuple(
-        AttackClaim(*place, tuple(grid), tuple(grid.values()), _alone(grid, zeta), shared[place].largest)
-        for place, grid in sorted(grids.items())
+        AttackClaim(*key, tuple(grid), tuple(grid.values()), _alone(grid, zeta), shared[key].largest)
+        for key, grid in sorted(grids.items())
     )
 
 
@@ -35,7 +35,7 @@ def _alone(grid: Mapping[float, float], zeta: float) -> float | None:
 
 
 def _name(attack: AttackFacts) -> str:
-    """An attack without its size: everything that configures it. What searches found is one attack with its family."""
+    """The configuration of an attack without its size; attacks from searches are one attack with their family."""
     name = ", ".join(part for part in (attack.family or attack.arm, attack.objective) if part)
     if attack.origin == "frozen":
         return f"{name}, as searched"

@@ -1,8 +1,8 @@
-"""What the searches of a run promise about settings that they did not try: a level zeta', or nothing and why.
+"""The guarantees of a run's searches about untried settings: a level zeta', or why there is none.
 
 The theorem (`exploration`) is about a search that looks at p itself, under one kernel and with the beta it asks for.
 The searches of this program look at the failure rate on samples to tune, and fit the kernel anew in every round. So a
-zeta' that is told here stands on what the study states and nobody checked, and every sentence says so.
+zeta' depends on statements of the study that are not verified, and every sentence says so.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from advrisk.ledger.searches import SearchRecord, read_searches
 from advrisk.risk.certificate.exploration import SearchGuarantee, search_guarantee
 from advrisk.risk.certificate.p_values import p_value
 
-SETTINGS = 1024  # about so many settings, on a grid over the ranges searched, stand for all of them
+SETTINGS = 1024  # approximate number of grid points that represent all settings
 _PARAMETERS = 10
 UNSTATED = (
     f"{NOTHING}: the study does not state what the theorem rests on (`search_guarantee` of assess.certificate), so "
@@ -27,44 +27,46 @@ UNSTATED = (
 )
 
 
-def with_searches(found: CertificateAssessment, ledger: Ledger, premise: Premise | None) -> CertificateAssessment:
-    """The assessment, every list with the searches that looked for its attacks."""
+def with_searches(assessment: CertificateAssessment, ledger: Ledger, premise: Premise | None) -> CertificateAssessment:
+    """The assessment, with the searches of each list."""
     searches = read_searches(ledger)
     if not searches:
-        return found
+        return assessment
     models = []
-    for model in found.models:
-        lists = [replace(one, searches=_of_list(one, searches, found.alpha)) for one in model.lists]
+    for model in assessment.models:
+        lists = [replace(one, searches=_of_list(one, searches, assessment.alpha)) for one in model.lists]
         models.append(replace(model, lists=tuple(lists)))
-    return replace(found, models=tuple(models), premise=premise)
+    return replace(assessment, models=tuple(models), premise=premise)
 
 
 def promised_level(one: SearchFacts, zeta: float, premise: Premise | None) -> float | None:
-    """zeta' of a search; None: there is no guarantee."""
+    """zeta' of a search; None without a guarantee."""
     return None if premise is None or _outside(one) else _guarantee(one, zeta, premise).level
 
 
 def promise(one: SearchFacts, zeta: float, premise: Premise | None) -> str:
-    """The same in a sentence, with the reason where there is none."""
+    """The guarantee as a sentence, or the reason why there is none."""
     if reason := _outside(one):
         return f"{NOTHING}: {reason}"
     if premise is None:
         return UNSTATED
-    said = _guarantee(one, zeta, premise)
-    if said.level is None:
-        return guarantee_text(said)
+    guarantee = _guarantee(one, zeta, premise)
+    if guarantee.level is None:
+        return guarantee_text(guarantee)
     return (
-        f"zeta' = {said.level:.3g}: {guarantee_text(said)}, and wrongly so at most {percent(zeta + premise.delta)} of "
-        "the time. This stands on what the study states of p as a function of the setting, which nobody checked; and "
-        "the search looked at the failure rate on samples to tune with a kernel that was fitted anew, so it is not the "
-        "theorem's"
+        f"zeta' = {guarantee.level:.3g}: {guarantee_text(guarantee)}, and wrongly so at most "
+        f"{percent(zeta + premise.delta)} of the time. This stands on what the study states of p as a function of the "
+        "setting, which nobody checked; and the search looked at the failure rate on samples to tune with a kernel "
+        "that was fitted anew, so it is not the theorem's"
     )
 
 
-def promises(found: CertificateAssessment) -> Iterator[str]:
-    """A sentence for each search, or one for all where all say the same."""
+def promises(assessment: CertificateAssessment) -> Iterator[str]:
+    """A sentence for each search, or a single one if all are equal."""
     every = [
-        (search.name, one, promise(search, one.level, found.premise)) for one in found.lists for search in one.searches
+        (search.name, one, promise(search, one.level, assessment.premise))
+        for one in assessment.lists
+        for search in one.searches
     ]
     if len({text for _, _, text in every}) == 1:
         yield f"{every[0][2][0].upper()}{every[0][2][1:]}."
@@ -74,7 +76,7 @@ def promises(found: CertificateAssessment) -> Iterator[str]:
 
 
 def _outside(one: SearchFacts) -> str | None:
-    """Why the theorem says nothing of a search, whatever is stated."""
+    """Why the theorem does not apply to a search, whatever the study states."""
     if one.method != "gp-ucb" or one.rounds < 1 or one.beta is None:
         how = "a first design alone" if one.method == "gp-ucb" else f"method {one.method}"
         return f"the theorem is about GP-UCB, and this was {how}"
@@ -93,7 +95,7 @@ def _guarantee(one: SearchFacts, zeta: float, premise: Premise) -> SearchGuarant
         norm_bound=premise.norm_bound,
         noise=premise.noise,
         delta=premise.delta,
-        beta=float(np.sqrt(one.beta or 0.0)),  # searches take the root
+        beta=float(np.sqrt(one.beta or 0.0)),  # searches use the root
     )
 
 
@@ -119,6 +121,6 @@ def _of_list(one: ListCertificate, searches: list[SearchRecord], alpha: float) -
 
 
 def _mean_p(search: SearchRecord, alpha: float) -> float | None:
-    """The paper's number (Algorithm 1): the mean p of all settings tried, on the samples that they were chosen on."""
+    """The paper's number (Algorithm 1): the mean p of all tried settings, on the tuning split."""
     p = [p_value(one.failures, one.n, alpha, method="hoeffding-bentkus") for one in search.trials if one.n]
     return float(np.mean(p)) if p else None

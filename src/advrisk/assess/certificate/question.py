@@ -1,4 +1,4 @@
-"""What is certified: which question is asked, and the answer of a run."""
+"""The question of certificates: its spec, and the answer of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -34,23 +34,23 @@ class Certificates(Assessment):
 
     kind = CertificateAssessment
 
-    def question(self, context: Context, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What was given, unless there is no such certificate: notes say where it differs from the study."""
-        own = {name: value for name, value in given.items() if name not in _OF_RUN}
+    def question(self, context: Context, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The given options, validated; notes say where they differ from the study."""
+        own = {name: value for name, value in options.items() if name not in _OF_RUN}
         asked_certificate(_stated_certificate(context.study), own)
-        models = given.get("models")
-        return {**given, "models": one_or_many(models)}
+        models = options.get("models")
+        return {**options, "models": one_or_many(models)}
 
-    def assess(self, context: Context, given: Mapping[str, Any]) -> CertificateAssessment:
-        """Of the models that are asked about, or those of the part; all of the run share zeta."""
+    def assess(self, context: Context, options: Mapping[str, Any]) -> CertificateAssessment:
+        """Assess the named models, or those of the part; all models of the run share zeta."""
         if context.view.where:
             raise RiskError(ON_FILTERS)
         own = None if context.view.models is None else list(context.view.models)
-        asked = {name: value for name, value in given.items() if name not in _OF_RUN}
-        return assess_run(context.whole or context.ledger, context.study, asked, models=given.get("models") or own)
+        changes = {name: value for name, value in options.items() if name not in _OF_RUN}
+        return assess_run(context.whole or context.ledger, context.study, changes, models=options.get("models") or own)
 
     def asked(self, context: Context) -> Mapping[str, Any] | None:
-        """Where the study asks for it."""
+        """No options if the study has a certificate; else None."""
         return {} if context.study is not None and context.study.assess.certificate is not None else None
 
     def missing(self, ledger: Ledger, why: str) -> str:
@@ -66,57 +66,57 @@ class Certificates(Assessment):
         return sections(result, models)
 
     def quantities(self, result: CertificateAssessment) -> Iterable[NamedEstimate]:
-        """The clean error of each model, and of each list what the worst attack and any attack broke."""
+        """The clean error of each model, and the risks of each list by the worst attack and by any attack."""
         return quantities(result)
 
 
-_OF_RUN = ("models", "level")  # what is given beside the certificate's own question
+_OF_RUN = ("models", "level")  # options that are no fields of the spec
 
 
-def asked_certificate(base: CertificateSpec, given: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
-    """A question with what was given instead, and a caveat for each change: nobody froze it before the test."""
-    changed = {name: value for name, value in given.items() if value is not None}
+def asked_certificate(base: CertificateSpec, options: Mapping[str, Any]) -> tuple[CertificateSpec, list[str]]:
+    """The spec changed by options, with a caveat for each change, as it was not frozen before the test."""
+    changed = {name: value for name, value in options.items() if value is not None}
     for name in ("alpha", "zeta"):
         if name in changed:
             check_rate(name, changed[name])
-    asked = validated(CertificateSpec, base.model_dump() | changed, OPTIONS)
+    spec = validated(CertificateSpec, base.model_dump() | changed, OPTIONS)
     caveats = [
-        f"{name} = {getattr(asked, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
+        f"{name} = {getattr(spec, name)} was chosen later; {getattr(base, name)} was frozen before the test. "
         f"{LATER if name == 'alpha' else _CHOSEN}"
         for name in ("alpha", "zeta", "method")
-        if getattr(asked, name) != getattr(base, name)
+        if getattr(spec, name) != getattr(base, name)
     ]
     caveats += [
         f"{name} was stated later, and otherwise than it was frozen before the test. {_CHOSEN}"
         for name in ("population", "search_guarantee")
-        if getattr(asked, name) != getattr(base, name)
+        if getattr(spec, name) != getattr(base, name)
     ]
     if "arms" in changed:
-        named = ", ".join(asked.arms or ())
+        named = ", ".join(spec.arms or ())
         caveats.append(f"Only attacks called {named} are counted here, and not all that were frozen. {_CHOSEN}")
-    return asked, caveats
+    return spec, caveats
 
 
 def assess_run(
-    ledger: Ledger, study: StudySpec | None, given: Mapping[str, Any], *, models: Sequence[str] | None = None
+    ledger: Ledger, study: StudySpec | None, options: Mapping[str, Any], *, models: Sequence[str] | None = None
 ) -> CertificateAssessment:
-    """Every list of a run, as it was frozen; the study must ask for the same."""
+    """Assess every frozen list of a run; the study must have the same question."""
     refuse_lost(ledger)
-    asked, caveats = asked_certificate(_frozen_certificate(ledger, study), given)
-    found = assess_certificates(
+    spec, caveats = asked_certificate(_frozen_certificate(ledger, study), options)
+    assessment = assess_certificates(
         ledger,
-        alpha=asked.alpha,
-        zeta=asked.zeta,
-        method=asked.method,
+        alpha=spec.alpha,
+        zeta=spec.zeta,
+        method=spec.method,
         models=models,
-        arms=asked.arms,
-        population=asked.population,
+        arms=spec.arms,
+        population=spec.population,
         notes=_fruitless(ledger),
         caveats=[*caveats, *caveats_of_leftovers(ledger)],
         asked=study is not None and study.assess.certificate is not None,
     )
-    stated = asked.search_guarantee
-    return with_searches(found, ledger, None if stated is None else Premise(**stated.model_dump()))
+    stated = spec.search_guarantee
+    return with_searches(assessment, ledger, None if stated is None else Premise(**stated.model_dump()))
 
 
 def _stated_certificate(study: StudySpec | None) -> CertificateSpec:
@@ -124,7 +124,7 @@ def _stated_certificate(study: StudySpec | None) -> CertificateSpec:
 
 
 def _frozen_certificate(ledger: Ledger, study: StudySpec | None) -> CertificateSpec:
-    """What was frozen before the test; what the study asks, where nothing was, and so nothing met the samples yet."""
+    """The spec that was frozen before the test, or the study's if nothing was frozen and no sample was attacked."""
     question = asked_question(ledger)
     if question is None:
         return _stated_certificate(study)
@@ -135,7 +135,7 @@ def _frozen_certificate(ledger: Ledger, study: StudySpec | None) -> CertificateS
 
 
 def _fruitless(ledger: Ledger) -> list[str]:
-    """A note where searches found nothing: what they froze was not chosen for what it does."""
+    """A note on searches without a success, whose frozen attacks are arbitrary."""
     searches = [one for one in read_searches(ledger) if one.fruitless]
     if not searches:
         return []

@@ -1,4 +1,4 @@
-"""Integer failures from a run's ledger: which samples each attack of a frozen list broke, and which were wrong before.
+"""Integer failures from a run's ledger: the samples that each attack of a frozen list broke, and clean errors.
 
 - A sample *fails* under an attack when it was not wrong clean and the attack succeeded against it.
 - A sample that was answered wrongly when clean is no failure but clean error, which stands beside every certificate.
@@ -64,13 +64,13 @@ _TARGETS = """
 """
 _RANDOM = "SELECT 1 FROM models WHERE model = $model AND random"
 _UNTOLD = ("error", "timeout")
-_NO_DRAW = -9  # nothing was asked
+_NO_DRAW = -9  # no query
 CLEAN = "clean"
 
 
 @dataclass(frozen=True, eq=False)
 class AttackRows:
-    """What one attack of the list did to the samples to calibrate, in their order; a row for each try."""
+    """The outcomes of one attack of the list on the calibration samples, in their order; a row for each try."""
 
     arm: str
     origin: str  # study | frozen
@@ -80,20 +80,20 @@ class AttackRows:
     params: Mapping[str, Any]
     objective: str | None
     failed: Flags  # (repeats, n)
-    there: Flags  # (repeats, n): false where a row is missing, the run not being finished
+    there: Flags  # (repeats, n): false if a row is missing, as the run is not finished
     untold: Flags  # (repeats, n): ended with an error or a timeout
     refused: Flags  # (repeats, n): the model refuses to answer the attacked input
     incorrect: Flags  # (repeats, n): no success, but answered incorrectly: as another class than the target
     flags: tuple[str, ...] = ()  # reasons not to trust it
     keep: str | None = None
     max_queries: int | None = None
-    version: int | None = None  # of the attack, as a part of the program
+    version: int | None = None  # of the registered attack
     moved: float | None = None  # mean distance of the kept points of tries that broke nothing; None: there is none
     passes: float | None = None  # mean passes that such tries spent on a sample
 
     @property
     def tries(self) -> int:
-        """How often it was tried on each sample."""
+        """The number of tries on each sample."""
         return len(self.failed)
 
     @property
@@ -103,22 +103,22 @@ class AttackRows:
 
     @property
     def finished(self) -> Flags:
-        """Samples of which every try has a row."""
+        """Samples with a row for every try."""
         return np.asarray(self.there.all(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class ModelRows:
-    """One model on the samples to calibrate."""
+    """One model on the calibration samples."""
 
     model: str
     wrong: Flags  # (n,): clean error
     refused: Flags  # (n,): the model refuses to answer the clean input
-    known: Flags  # (n,): false where nobody knows yet how the clean input is read
+    recorded: Flags  # (n,): whether the clean outcome is recorded
     attacks: tuple[AttackRows, ...]
     criterion: str
-    digest: str  # of every row that decides
-    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
+    digest: str  # of every deciding row
+    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> target classes
 
 
 def read_rows(
@@ -128,7 +128,7 @@ def read_rows(
     arms: Sequence[str] | None = None,
     asked: bool = False,
 ) -> tuple[ModelRows, ...]:
-    """Every model of the study with the attacks of its list: those of the study, and those that a search found.
+    """Every model of the study with the attacks of its list: those of the study, and those from searches.
 
     The lists are those that were frozen before the test; where nothing was frozen, all attacks of the study within some
     eps. `arms` are names or patterns of those that count; what a search found always does. `asked`
@@ -176,7 +176,7 @@ def _listed(
 def _frozen(
     table: Sequence[dict[str, Any]], lists: Sequence[FrozenList], ids: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The attacks of the frozen lists, those found by a search marked; of the study, where nothing was frozen."""
+    """The attacks of the frozen lists, those from searches marked; those of the study if nothing was frozen."""
     if not lists:
         return [row for row in table if row["origin"] in ("study", "frozen")]
     listed = {
@@ -229,14 +229,14 @@ def _model_rows(
     table = table.drop_columns(["first_draw", "second_draw"])
     outcome = {name: _marked(shape, where, _is(table, *kinds)) for name, kinds in _KINDS.items()}
     outcome["incorrect"] = _marked(shape, where, _read_as_others(ledger, table, where, calibration))
-    wrong, refused, known = _clean(ledger, table, where, calibration, shape, "draw" if is_random else criterion)
+    wrong, refused, recorded = _clean(ledger, table, where, calibration, shape, "draw" if is_random else criterion)
     flags = {row["arm"]: tuple(row["flags"] or ()) for row in ledger.query(_FLAGS, {"model": model}).to_pylist()}
     spent = {row["arm"]: row for row in ledger.query(_STRENGTH, {"model": model, "arms": names}).to_pylist()}
     return ModelRows(
         model=model,
         wrong=wrong,
         refused=refused,
-        known=known,
+        recorded=recorded,
         attacks=tuple(
             replace(
                 _attack(row, {name: marks[number[row["arm"]]] for name, marks in outcome.items()}, wrong, flags),
@@ -252,7 +252,7 @@ def _model_rows(
 
 
 def _next_step(ledger: Ledger, *, asked: bool) -> str:
-    """What runs the attacks: the same command, once the study asks for a certificate."""
+    """The next step: the same command, once the study has a certificate."""
     if asked or asked_question(ledger) is not None:
         return f"resume the run: advrisk run STUDY --out {shlex.quote(str(ledger.path.parent))}"
     return "run the same study again to go on (it must hold `assess: {certificate: {alpha: 0.1, zeta: 0.05}}`, say)"
@@ -269,7 +269,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 def _one_draw(
     ledger: Ledger, model: str, table: pa.Table, where: tuple[Any, ...], calibration: CalibrationSet
 ) -> pa.Table:
-    """The rows of a model that answers at random, as its first draw has them: outcomes and predictions.
+    """The rows of a model that answers at random, with the outcomes and predictions of its first draw.
 
     An attack that kept the clean input, having found nowhere to start, is judged by the clean input's second draw.
     """
@@ -308,7 +308,7 @@ def _one_draw(
 
 
 def _read_as_others(ledger: Ledger, table: pa.Table, where: tuple[Any, ...], calibration: CalibrationSet) -> Flags:
-    """Rows of attacks with a target that failed, and that are answered incorrectly all the same."""
+    """Rows of failed targeted attacks whose answer is incorrect nonetheless."""
     answer = pc.fill_null(table["prediction"], -1).to_numpy().astype(np.int64)
     true = _labels(ledger, calibration)[where[2]]
     aimed = pc.is_in(table["criterion"].cast(pa.string()), value_set=pa.array(["target"]))
@@ -348,7 +348,7 @@ def _clean(
     shape: tuple[int, ...],
     criterion: str,
 ) -> tuple[Flags, Flags, Flags]:
-    """Samples that were answered wrongly when clean, those that were refused, and those of which some row tells.
+    """Whether each sample is incorrect clean, refused clean, and recorded by some row.
 
     Of a refused input no row's clean prediction counts. Where success is a wrong class, a sample that some attack
     succeeded against was not wrong before, whatever another row says.
@@ -371,7 +371,7 @@ def _clean(
 
 
 def _labels(ledger: Ledger, calibration: CalibrationSet) -> NDArray[np.int64]:
-    """Of the samples to calibrate, in their order; -1 where it is not known."""
+    """The labels of the calibration samples, in their order; -1: unknown."""
     labels = ledger.query("SELECT sample, coalesce(label, -1) AS label FROM samples WHERE split = 'calibrate'")
     label = np.full(calibration.n, -1, dtype=np.int64)
     label[_index(labels["sample"], list(calibration.samples))] = labels["label"].to_numpy()
@@ -402,7 +402,7 @@ def _marked(shape: tuple[int, ...], where: tuple[Any, ...], marks: Flags) -> Fla
 
 
 def _is(table: pa.Table, *kinds: str) -> Flags:
-    """Which rows ended so; all of them where nothing is named."""
+    """Whether each row has one of these outcomes; all rows without a name."""
     if not kinds:
         return np.ones(len(table), dtype=np.bool_)
     found = pc.is_in(table["outcome"].cast(pa.string()), value_set=pa.array(kinds, pa.string()))
@@ -415,7 +415,7 @@ def _index(column: pa.ChunkedArray, among: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _digest(model: str, table: pa.Table, arms: Sequence[Mapping[str, Any]]) -> str:
-    """Names the rows and the attacks that decide, whatever the order in which they were written."""
+    """A digest of the deciding rows and attacks, independent of their order."""
     hasher = hashlib.blake2b(digest_size=16)
     for row in arms:
         hasher.update(json.dumps([model, dict(row)], sort_keys=True).encode())

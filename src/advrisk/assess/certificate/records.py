@@ -1,4 +1,4 @@
-"""What an assessment of certificates holds: attacks, lists of them, models, and all of a run."""
+"""Records of certificates: attacks, lists, models, and the run."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ NO_P_VALUE = "the paper's mean p over the rounds of the search, on the samples s
 
 
 def of_counts(method: AnyMethod) -> Method:
-    """A method that needs no more than counts, in place of betting: for plans, and for what stands beside."""
+    """A method that needs counts only, in place of betting: for plans and secondary numbers."""
     return "hoeffding-bentkus" if method == "hoeffding-bentkus" else "exact"
 
 
 @dataclass(frozen=True)
 class AttackFacts:
-    """One attack of a list: how it was configured, and what it did."""
+    """One attack of a list: its configuration and its outcomes."""
 
     arm: str
     origin: str  # study | frozen
@@ -39,17 +39,17 @@ class AttackFacts:
     first_try: int  # samples that the first try broke
     untold: int  # samples counted as failures because of an error or a timeout
     flags: tuple[str, ...]
-    failed_at: tuple[int, ...]  # the failures by their place in the order of looks, from 0
+    failed_at: tuple[int, ...]  # the failures by their index in the order of interim analyses, from 0
     keep: str | None = None
     max_queries: int | None = None
-    version: int | None = None  # of the attack, as a part of the program
+    version: int | None = None  # of the registered attack
 
     in_json: ClassVar[InJson] = {"failed_at": None}
 
 
 @dataclass(frozen=True)
 class AttackClaim:
-    """One attack on one model in one norm, over the sizes that it was run at; `largest` is None where none holds."""
+    """One attack on one model in one norm, over its sizes; `largest` is None if none is certified."""
 
     model: str
     norm: str
@@ -62,7 +62,7 @@ class AttackClaim:
 
 @dataclass(frozen=True)
 class Premise:
-    """What a study states of p as a function of an attack's setting, for the theorem of `exploration`."""
+    """A study's assumptions on p as a function of an attack's setting, for the theorem of `exploration`."""
 
     norm_bound: float  # B
     noise: float  # R
@@ -73,14 +73,14 @@ class Premise:
 
 @dataclass(frozen=True)
 class SearchFacts:
-    """A search that looked for attacks of a list; `beta` is the least it used, of which it took the root."""
+    """A search for attacks of a list; `beta` is the smallest that it used, as a root."""
 
     name: str
     method: str
     rounds: int
     parameters: tuple[str, ...]
     beta: float | None
-    mean_p: float | None = None  # the paper's mean over all rounds, on samples to tune: no valid p-value
+    mean_p: float | None = None  # the paper's mean over all rounds, on the tuning split: no valid p-value
 
     mean_p_is: ClassVar[str] = NO_P_VALUE
     in_json: ClassVar[InJson] = {"mean_p": "mean_p_as_printed", "mean_p_is": "mean_p_is"}
@@ -88,29 +88,29 @@ class SearchFacts:
 
 @dataclass(frozen=True)
 class InterimPValue:
-    """The betting p-value of a list, which may be looked at while a run goes on."""
+    """The betting p-value of a list, which is valid at any interim analysis."""
 
-    n: int  # samples that were looked at, the first ones of the preset order
+    n: int  # samples so far, in the preset order
     p: float
-    decided_at: int | None  # the number of samples after which p was at most the list's share of zeta, come what may
+    decided_at: int | None  # the number of samples after which p was at most the list's share of zeta
 
 
 @dataclass(frozen=True, eq=False)
 class ListCertificate:
-    """The attacks on one model within one norm and eps, and what is certified of them."""
+    """The attacks on one model within one norm and eps, and their certificate."""
 
     model: str
     norm: str
     eps: float
     attacks: tuple[AttackFacts, ...]  # the worst first
-    certificate: Certificate | None  # taken by itself; None while the run is not finished
+    certificate: Certificate | None  # by itself; None while the run is not finished
     look: InterimPValue
     certified: bool  # together with all other lists of the run
-    level: float  # the share of zeta that it was held against
+    level: float  # its share of zeta
     n_total: int
-    union_at: tuple[int, ...]  # samples that any attack broke, by their place in the order of looks
+    union_at: tuple[int, ...]  # samples that any attack broke, by their index in the order of interim analyses
     wrong_at: tuple[int, ...]  # samples that are wrong, clean or attacked
-    waits: bool = False  # a smaller eps is not finished, which must be certified before
+    waits: bool = False  # an unfinished smaller eps must be certified before
     searches: tuple[SearchFacts, ...] = ()
 
     in_json: ClassVar[InJson] = {
@@ -121,19 +121,19 @@ class ListCertificate:
 
     @property
     def p(self) -> float | None:
-        """Of the whole list: the largest of its attacks'."""
+        """The p-value of the list: the largest of its attacks."""
         return None if self.certificate is None else self.certificate.p
 
     @property
     def verdict(self) -> str:
-        """In two words."""
+        """The verdict in two words."""
         if self.certified:
             return "certified"
         return "not finished" if self.pending else "not certified"
 
     @property
     def pending(self) -> bool:
-        """Whether it is not certified so far, and may be once the run is finished."""
+        """Whether it may still be certified once the run is finished."""
         if self.certified or self.certificate is None:
             return not self.certified
         return self.waits or (self.certificate.method == BETTING and self.certificate.n < self.n_total)
@@ -144,13 +144,13 @@ class ListCertificate:
 
     @property
     def _uncounted(self) -> dict[str, None]:
-        """Counts of some of the samples say nothing where a p-value of counts is looked at once."""
+        """Whether partial counts must be hidden, as the p-value of counts is valid only once."""
         return dict.fromkeys(("failures", "first_try", "untold")) if self.certificate is None else {}
 
 
 @dataclass(frozen=True, eq=False)
 class ModelCertificates:
-    """One model: its lists in ascending eps, and the largest eps of every norm that is certified."""
+    """One model: its lists in ascending eps, and the largest certified eps of every norm."""
 
     model: str
     criterion: str
@@ -158,10 +158,10 @@ class ModelCertificates:
     n_wrong: int
     lists: tuple[ListCertificate, ...]
     sizes: Mapping[str, CertifiedSizes]  # by norm
-    rows: str  # digest of every row that decided
+    rows: str  # digest of the deciding rows
     n_refused: int = 0  # clean inputs that it refuses to answer
     targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # class -> classes that it was to be read as
-    caveats: tuple[str, ...] = ()  # what weakens every claim about it
+    caveats: tuple[str, ...] = ()  # weaknesses of every claim about it
 
     in_json: ClassVar[InJson] = {
         **dict.fromkeys(("n_wrong", "sizes", "rows")),
@@ -171,17 +171,17 @@ class ModelCertificates:
 
     @property
     def certified(self) -> bool:
-        """Whether all its lists are, and no caveat weakens that."""
+        """Whether all its lists are certified, without a caveat."""
         return all(one.certified for one in self.lists) and not self.caveats
 
     @property
     def largest_eps(self) -> Mapping[str, float | None]:
-        """The largest size that is certified, by norm."""
+        """Norm -> the largest certified size."""
         return {norm: found.largest for norm, found in self.sizes.items()}
 
     @property
     def verdict(self) -> str:
-        """On all its lists together, in a few words."""
+        """The verdict on all its lists together."""
         some, every = any(one.certified for one in self.lists), all(one.certified for one in self.lists)
         failed = any(not one.certified and not one.pending for one in self.lists)
         if not some:
@@ -190,7 +190,7 @@ class ModelCertificates:
         return f"{told}, with caveats" if self.caveats else told
 
     def of(self, norm: str, eps: float) -> ListCertificate:
-        """The list within that norm and eps."""
+        """The list of that norm and eps."""
         for one in self.lists:
             if (one.norm, one.eps) == (norm, eps):
                 return one
@@ -210,10 +210,10 @@ class CertificateAssessment(Tabular):
     most_failures: int  # with which a list of the smallest eps is certified, whatever the others do; -1: none
     smallest_n: int  # the fewest samples that can certify anything
     notes: tuple[str, ...] = ()
-    n_claims: int = 0  # that share zeta, also those of models that are not told of here
-    n_sequences: int = 0  # pairs of a model and a norm among them
-    premise: Premise | None = None  # of what searches promise
-    claims: tuple[AttackClaim, ...] = ()  # about one attack each, of all models
+    n_claims: int = 0  # that share zeta, also those of models that are not shown
+    n_sequences: int = 0  # number of pairs of a model and a norm
+    premise: Premise | None = None  # of the searches' guarantees
+    claims: tuple[AttackClaim, ...] = ()  # about single attacks, of all models
 
     columns: ClassVar[Columns] = {
         **dict.fromkeys(("model", "norm"), "text"),
@@ -238,38 +238,38 @@ class CertificateAssessment(Tabular):
 
     @property
     def lists(self) -> tuple[ListCertificate, ...]:
-        """Those of all models."""
+        """The lists of all models."""
         return tuple(one for model in self.models for one in model.lists)
 
     @property
     def finished(self) -> bool:
-        """Whether every attack was run on every sample."""
+        """Whether every attack ran on every sample."""
         return all(one.certificate is not None for one in self.lists)
 
     @property
     def decided(self) -> bool:
-        """Whether the bets on every list were won, each at the share of zeta that it has at least."""
+        """Whether betting certifies every list, each at its least share of zeta."""
         return all(one.look.decided_at is not None for one in self.lists)
 
     def of(self, model: str) -> ModelCertificates:
-        """What is certified of a model."""
+        """The certificate of a model."""
         found = {one.model: one for one in self.models}
         if model not in found:
             raise RiskError(f"no certificate of {model!r}; {did_you_mean(model, found)}")
         return found[model]
 
     def bound(self, tests: Iterable[Tested]) -> Estimate:
-        """The risk that the samples to calibrate certify, the largest of these tests: it holds or it does not."""
+        """The risk that the calibration samples certify, the largest of these tests."""
         bound = max(test.certified_risk for test in tests)
         return Estimate(bound, bound, bound, 1 - self.zeta, self.calibration.n, "certified bound")
 
     def rows(self) -> list[Row]:
-        """One row for each attack, and one for the union of each list."""
+        """A row for each attack, and one for the union of each list."""
         return [row for model in self.models for one in model.lists for row in _lines(model, one)]
 
 
 def _by_itself(certificate: Certificate | None) -> dict[str, Any] | None:
-    """The numbers of a list's own test, without its verdict: that depends on the other lists."""
+    """The numbers of a list's own test, without the verdict, which depends on other lists."""
     if certificate is None:
         return None
     return {name: value for name, value in plain_fields(certificate).items() if name != "verdict"}

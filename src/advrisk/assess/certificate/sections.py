@@ -1,4 +1,4 @@
-"""What is shown of certificates: what is certified of each model, what it would take elsewhere, and every attack.
+"""Sections of certificates: the certified sizes of each model, what others would need, and every attack.
 
 Words that are part of a certificate as a document are in `statements`; here are those around them.
 """
@@ -73,7 +73,7 @@ _ON_DOCUMENTS = (
 
 
 def sections(found: CertificateAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
-    """The verdict on each model and list first, every attack folded away."""
+    """The verdict on each model and list first; attacks are folded."""
     yield Headline(_headline(found))
     yield from _summaries(found)
     yield _each_model(found)
@@ -90,7 +90,7 @@ def sections(found: CertificateAssessment, models: Sequence[str] = ()) -> Iterat
 
 
 def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
-    """The clean error of each model, and of each list what is wrong in the end, what the attacks broke, and bounds."""
+    """The clean error of each model, and the risks of each list with their bounds."""
     for model in found.models:
         terms = terms_note(found, model)
         yield NamedEstimate("calibration_error", model.model, model.clean_error)
@@ -110,18 +110,18 @@ def quantities(found: CertificateAssessment) -> Iterator[NamedEstimate]:
 
 
 def terms_note(found: CertificateAssessment, model: ModelCertificates) -> str:
-    """On which terms a number of a certificate holds, and what weakens it."""
+    """The terms of a certificate's number, and its caveats."""
     caveats = (f"caveat: {text}" for text in model.caveats)
     return "; ".join((_terms(found), *caveats, *(f"note: {text}" for text in found.notes)))
 
 
 def certificate_headlines(found: CertificateAssessment) -> list[str]:
-    """What is certified of each model, for those who read no further."""
+    """A summary of the certificates of each model."""
     return [f"{headline(found, model, model.lists)} (at {_terms(found)})." for model in found.models]
 
 
 def certificate_words(found: CertificateAssessment) -> list[str]:
-    """How certificates are meant."""
+    """What certificates mean."""
     told = [
         f"Tested on {found.calibration.n:,} samples that were kept apart; method: {found.method}.",
         meaning(found.alpha, found.zeta),
@@ -138,7 +138,7 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
 
 
 def _caveats(found: CertificateAssessment) -> list[str]:
-    """What weakens the claims, each said once, with the models that it is about if it is not about all."""
+    """The distinct caveats, with their models if they do not concern all."""
     about: dict[str, list[str]] = {}
     for model in found.models:
         for text in model.caveats:
@@ -148,7 +148,7 @@ def _caveats(found: CertificateAssessment) -> list[str]:
 
 
 def _headline(found: CertificateAssessment) -> str:
-    """Of one model its own headline, of several who is certified and who is not."""
+    """The headline of a single model, or which of several models are certified."""
     if len(found.models) == 1:
         return certificate_headlines(found)[0]
     named: dict[str, list[str]] = {}
@@ -161,7 +161,7 @@ def _headline(found: CertificateAssessment) -> str:
 
 
 def _beside(model: ModelCertificates) -> str:
-    """What these attacks make wrong at most where it is certified, else which size fails; with the clean error."""
+    """The certified bound on the risk, or the size that fails, with the clean error."""
     bounds = [f"at most {rate(bound)} within {_within(one)}" for one, bound in in_the_end(model.lists) if one.certified]
     told = [f"wrong under these attacks: {', '.join(bounds)}"] if bounds else []
     told += [f"not {why}"] if (why := failing(model.lists)) else []
@@ -241,7 +241,7 @@ def _each_list(found: CertificateAssessment) -> Table:
 
 
 def _each_attack(found: CertificateAssessment) -> Table:
-    """Claims about one attack each, which a stronger attack of the same list does not take down."""
+    """Claims about single attacks, which do not depend on stronger attacks of the same list."""
     own = {model.model for model in found.models}
     columns = (
         Column("model"),
@@ -283,7 +283,7 @@ def _counts(one: ListCertificate) -> tuple[Value, ...]:
 
 
 def _bound(test: Tested | None) -> Value:
-    """Failures, and the risk that they certify by themselves."""
+    """Failures, and the risk that they certify."""
     return None if test is None else Cell(test.count.failures, (f"[≤ {rate(test.certified_risk)}]",))
 
 
@@ -316,7 +316,7 @@ def _attacks(found: CertificateAssessment, one: ListCertificate) -> Table:
 
 
 def _attack(attack: AttackFacts, test: Tested | None) -> tuple[Value, ...]:
-    """What it broke, once all samples are there: counts of some of them say nothing."""
+    """The failures of an attack, once it is finished: partial counts are not valid."""
     head = Cell(attack.arm, attack.flags), "a search" if attack.origin == "frozen" else "the study", attack.tries
     if test is None:
         return *head, None, None, None, None
@@ -351,18 +351,18 @@ def _bars(found: CertificateAssessment, norm: str) -> Iterator[Figure]:
         yield Figure(f"Certified risk within {norm} {size_text(size)}", risk_bars(found, norm, size), described)
 
 
-# What it would take
+# What a certificate would need
 
 
 def _needed(found: CertificateAssessment) -> Iterator[str]:
-    """For each model and norm, what would certify the smallest eps that is not."""
+    """For each model and norm, what would certify the smallest uncertified eps."""
     for one in _first(one for one in found.lists if not one.certified):
         needed = would_take(found, one) or _so_far(one)
         yield f"{one.model}, {_within(one)}: {needed}{_behind(found, one)}"
 
 
 def _first(lists: Iterable[ListCertificate]) -> list[ListCertificate]:
-    """Of each model and norm the first."""
+    """The first list of each model and norm."""
     first: dict[tuple[str, str], ListCertificate] = {}
     for one in lists:
         first.setdefault((one.model, one.norm), one)
@@ -370,7 +370,7 @@ def _first(lists: Iterable[ListCertificate]) -> list[ListCertificate]:
 
 
 def _behind(found: CertificateAssessment, first: ListCertificate) -> str:
-    """Why the larger eps behind one that is not certified are not, either, however small their p is."""
+    """Why an uncertified eps prevents all larger ones, however small their p."""
     own = [one for one in found.of(first.model).lists if one.norm == first.norm and one.eps > first.eps]
     behind = [size_text(one.eps) for one in own if not one.certified and not one.pending]
     if not behind or first.pending:

@@ -1,4 +1,4 @@
-"""What was settled before the test, and what else was asked of the same samples before.
+"""The frozen question of a certificate, and other tests on the same samples.
 
 A test on fresh samples errs with at most the stated probability because the question was frozen before any result.
 Models, sizes, attacks, alpha, zeta, method and population are all part of the question: to leave out the model or the
@@ -26,7 +26,7 @@ _IN_RECIPES = ("seed", "success")  # settings that change the recipe of every at
 
 
 def question_settings(study: StudySpec) -> dict[str, Any]:
-    """What of a study decides a certificate, beside the lists of attacks and the samples."""
+    """The settings of a study that decide a certificate, besides attacks and samples."""
     asked = study.assess.certificate
     if asked is None:
         return {}
@@ -40,7 +40,7 @@ def question_settings(study: StudySpec) -> dict[str, Any]:
 
 
 def stated_question(study: StudySpec) -> dict[str, Any]:
-    """What a study says of models, attacks, sizes and splits: the lists and the samples come from that."""
+    """The settings of a study that decide the lists and the samples: models, attacks, sizes and splits."""
     asked = study.assess.certificate
     splits = study.data.model_dump(mode="json", include={"source", "evaluate", "calibrate", "tune", "train"})
     return {
@@ -54,7 +54,7 @@ def stated_question(study: StudySpec) -> dict[str, Any]:
 
 
 def refuse_other_question(study: StudySpec, question: FrozenQuestion) -> None:
-    """A study that asks for something else than what was frozen before the test."""
+    """Refuse a study whose question differs from the one frozen before the test."""
     if study.assess.certificate is None:
         raise RiskError("the study does not ask for a certificate any more; put `assess.certificate` back")
     before = question.settings | question.stated
@@ -67,12 +67,12 @@ def refuse_other_question(study: StudySpec, question: FrozenQuestion) -> None:
 
 
 def _entry(entry: BaseModel) -> str:
-    """An entry of a study on one line, without what it does not say."""
+    """An entry of a study on one line, without unset fields."""
     return _said(entry.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
 def caveats_of_samples(ledger: Ledger, zeta: float) -> list[str]:
-    """What else the ledger tells of the test: other questions, attacks of no question, repairs.
+    """Caveats from the ledger's history: other questions, attacks without a question, repairs.
 
     Every other question whose test was begun counts, whatever it asked: one on some of these samples has a sentence of
     its own, and those on other samples share one, since to try again is to try twice. `zeta` is that of the claims.
@@ -97,7 +97,7 @@ def caveats_of_samples(ledger: Ledger, zeta: float) -> list[str]:
 
 
 def _on_repairs(ledger: Ledger) -> list[str]:
-    """A sentence where the ledger may lack a question or cells that it held before."""
+    """A note if the ledger may have lost a question or cells."""
     history = read_history(ledger.path)
     if not (history.removed or history.accepted):
         return []
@@ -111,7 +111,7 @@ def _on_repairs(ledger: Ledger) -> list[str]:
 
 
 def _on_repetition(asked: FrozenQuestion, zeta: float) -> list[str]:
-    """A sentence where other questions were tested on other samples of the same run."""
+    """A note if other questions were tested on other samples of the same run."""
     if not asked.n_elsewhere:
         return []
     n = asked.n_elsewhere + len(asked.earlier) + 1
@@ -122,7 +122,7 @@ def _on_repetition(asked: FrozenQuestion, zeta: float) -> list[str]:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """How settings differ; of a list, what was taken out and what was put in."""
+    """The difference of settings; for lists, the removed and the added entries."""
     for name in dict.fromkeys([*before, *after]):
         was, now = before.get(name), after.get(name)
         if was == now:
@@ -148,7 +148,7 @@ def _said(value: Any) -> str:
 
 
 def _differences(now: FrozenQuestion, then: FrozenQuestion, exchanged: Collection[str]) -> Iterator[str]:
-    """What is asked otherwise; `exchanged` are models that had another digest in this run.
+    """The differences of two questions; `exchanged` are models that had another digest in this run.
 
     Recipes depend on seed and criterion: where those changed, only another digest shows another model.
     """

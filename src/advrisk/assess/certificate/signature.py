@@ -25,18 +25,18 @@ _MAX_KEY_BYTES = 20_000
 
 
 def canonical_bytes(content: Mapping[str, Any]) -> bytes:
-    """What is signed: the document but for its signature, as JSON with sorted keys, no spaces and ASCII only."""
+    """The signed bytes: the document without its signature, as JSON with sorted keys, no spaces and ASCII only."""
     plain = {name: value for name, value in content.items() if name != SIGNATURE}
     return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
 def document_digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 of what is signed: names a document, signed or not."""
+    """SHA-256 of the signed bytes, which identifies a document, signed or not."""
     return hashlib.sha256(canonical_bytes(content)).hexdigest()
 
 
 def new_key(path: str | Path) -> tuple[Path, Path]:
-    """Make a key and write it, readable for its owner alone, and its public half beside it; nothing is overwritten."""
+    """Create a key and write it, readable by its owner only, with its public half; overwrite nothing."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -51,7 +51,7 @@ def new_key(path: str | Path) -> tuple[Path, Path]:
 
 
 def public_path(private: Path) -> Path:
-    """`key.pem` has its public half in `key.pub.pem`."""
+    """The path of the public half: `key.pub.pem` for `key.pem`."""
     return private.with_name(f"{private.stem}.pub{private.suffix}")
 
 
@@ -67,7 +67,7 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
 
 
 def signed(content: Mapping[str, Any], key: str | Path) -> dict[str, Any]:
-    """The document with a signature by the private key in that file."""
+    """The document, signed with the private key in that file."""
     private = read_private_key(Path(key))
     value = private.sign(canonical_bytes(content))
     signature = {
@@ -79,7 +79,7 @@ def signed(content: Mapping[str, Any], key: str | Path) -> dict[str, Any]:
 
 
 def signature_problem(content: Mapping[str, Any], key: str | Path | None = None) -> str | None:
-    """Why a signature does not hold; None where it does. With a public key, it must have been made by its owner."""
+    """Why a signature is invalid; None if it is valid. With a public key, that key must have made it."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -104,7 +104,7 @@ def signature_problem(content: Mapping[str, Any], key: str | Path | None = None)
 
 
 def signer(content: Mapping[str, Any]) -> str | None:
-    """A short name of the key that a document says it was signed with."""
+    """The fingerprint of the key that a document names."""
     signature = content.get(SIGNATURE)
     own = _bytes(signature.get("public_key"), 32) if isinstance(signature, Mapping) else None
     return None if own is None else key_name(own)
@@ -124,7 +124,7 @@ def read_private_key(path: Path) -> "Ed25519PrivateKey":
     content = _read(path)
     try:
         key = load_pem_private_key(content, password=None)
-    except TypeError:  # it wants a passphrase
+    except TypeError:  # the key has a passphrase
         raise RunError(f"{path}: the key is locked by a passphrase, which is not supported; unlock a copy") from None
     except (ValueError, UnsupportedAlgorithm):
         raise RunError(
@@ -137,7 +137,7 @@ def read_private_key(path: Path) -> "Ed25519PrivateKey":
 
 
 def read_public_key(path: Path) -> "Ed25519PublicKey":
-    """The public key in a PEM file; of a private key, its public half."""
+    """The public key in a PEM file, or the public half of a private key."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -178,7 +178,7 @@ def _text(raw: bytes) -> str:
 
 
 def _bytes(text: object, length: int) -> bytes | None:
-    """The bytes that a text stands for; None where it is not of so many, or has more than one spelling."""
+    """The bytes that a text encodes; None if the length is wrong or the encoding is not canonical."""
     try:
         raw = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
     except (binascii.Error, ValueError):

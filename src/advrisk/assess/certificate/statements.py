@@ -1,4 +1,4 @@
-"""What a certificate says in plain words: the claim, what it rests on, what it does not claim, and what it would take.
+"""The sentences of a certificate: the claim, its assumptions, what it does not claim, and what it would need.
 
 These words are part of a certificate and are checked when it is verified: to change them is a new version of the
 document (`document.VERSION`).
@@ -20,7 +20,7 @@ from advrisk.core.numbers import size_text
 from advrisk.core.values import number_text
 from advrisk.risk.certificate.p_values import most_failures
 
-_NAMED = 10  # classes whose target is told in a sentence
+_NAMED = 10  # classes whose target a sentence names
 _BREAKS = {
     "label": "turns more than {alpha} of the inputs to {model} from right to wrong",
     "prediction": "changes a right answer of {model} for more than {alpha} of inputs",
@@ -29,7 +29,7 @@ _BREAKS = {
 
 
 def headline(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
-    """Whether it is certified, in part, or not; then what these attacks make wrong at most, or which size fails."""
+    """Whether it is certified, in part, or not; then the bound on the risk, or the size that fails."""
     held, pending = [one for one in in_the_end(lists) if one[0].certified], _pending(lists)
     why = failing(lists)
     if not held and not why:
@@ -46,7 +46,7 @@ def headline(found: CertificateAssessment, model: ModelCertificates, lists: Sequ
 
 
 def _in_the_end(found: CertificateAssessment, held: Sequence[tuple[ListCertificate, float]]) -> str:
-    """What is wrong clean or attacked, at the largest sizes that are certified; how far that bound holds."""
+    """The bound on the share incorrect clean or attacked, at the largest certified sizes."""
     bounds = " and ".join(f"{rate(bound)}{f' ({one.norm})' if len(held) > 1 else ''}" for one, bound in held)
     return (
         f"under these attacks it is wrong on at most {bounds} of inputs, a bound wrong at most {percent(found.zeta)} "
@@ -59,7 +59,7 @@ def _on_clean(model: ModelCertificates) -> str:
 
 
 def failing(lists: Sequence[ListCertificate]) -> str:
-    """`within linf 0.1, 0.3: …`: of each norm the sizes that fail, and why the first does; the largest, too."""
+    """`within linf 0.1, 0.3: …`: the sizes of each norm that fail, and why the first and the largest do."""
     norms: dict[str, list[ListCertificate]] = {}
     for one in lists:
         if one.certificate is not None and not one.certified and not one.pending:
@@ -85,7 +85,7 @@ def _broken(one: ListCertificate) -> str:
 
 
 def in_the_end(lists: Sequence[ListCertificate]) -> list[tuple[ListCertificate, float]]:
-    """Of each norm the largest eps that is certified, or else the smallest: what is certified of all wrong answers."""
+    """The list of each norm with the largest certified eps, or else with the smallest eps."""
     leading: dict[str, tuple[ListCertificate, float]] = {}
     for one in lists:
         if (
@@ -98,7 +98,7 @@ def in_the_end(lists: Sequence[ListCertificate]) -> list[tuple[ListCertificate, 
 
 
 def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
-    """What is claimed, in one paragraph."""
+    """The claim, in one paragraph."""
     alpha, zeta = percent(found.alpha), percent(found.zeta)
     held, fell = _held(lists), _fell(lists)
     pending = _pending(lists)
@@ -124,7 +124,7 @@ def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequenc
 
 
 def looked_at(lists: Sequence[ListCertificate]) -> str:
-    """Of bets: how many samples were looked at, where the run is not finished."""
+    """For betting: the number of samples so far, if the run is not finished."""
     told = [
         f"{one.certificate.n:,} of {one.n_total:,} samples looked at within {one.norm} {size_text(one.eps)}"
         for one in lists
@@ -134,7 +134,7 @@ def looked_at(lists: Sequence[ListCertificate]) -> str:
 
 
 def target_text(targets: Mapping[Any, Sequence[int]]) -> str:
-    """What an attack with a target makes of an input: one class for all, or another for each."""
+    """The target of an attack: one class for all inputs, or one for each class."""
     wanted = {target for found in targets.values() for target in found}
     if len(wanted) == 1:
         return f"class {wanted.pop()}"
@@ -145,7 +145,7 @@ def target_text(targets: Mapping[Any, Sequence[int]]) -> str:
 
 
 def _held(lists: Sequence[ListCertificate]) -> str:
-    """`within linf up to eps = 4/255, l2 up to eps = 1`: what is certified."""
+    """`within linf up to eps = 4/255, l2 up to eps = 1`: the certified sizes."""
     largest: dict[str, float] = {}
     for one in lists:
         if one.certified:
@@ -155,12 +155,12 @@ def _held(lists: Sequence[ListCertificate]) -> str:
 
 
 def _fell(lists: Sequence[ListCertificate]) -> str:
-    """`within linf 8/255, 16/255`: what is not."""
+    """`within linf 8/255, 16/255`: the sizes that fail."""
     return _within([one for one in lists if not one.certified and not one.pending])
 
 
 def _pending(lists: Sequence[ListCertificate]) -> str:
-    """`within linf 16/255`: what is neither, so far."""
+    """`within linf 16/255`: the sizes that are open so far."""
     return _within([one for one in lists if one.pending])
 
 
@@ -185,7 +185,7 @@ def _evened(found: CertificateAssessment) -> str:
 
 
 def shared(found: CertificateAssessment, n_claims: int, n_sequences: int) -> str:
-    """How many claims share zeta, and how."""
+    """The number of claims that share zeta, and how."""
     zeta = percent(found.zeta)
     if any(LATER in text for model in found.models for text in model.caveats):
         return (
@@ -200,7 +200,7 @@ def shared(found: CertificateAssessment, n_claims: int, n_sequences: int) -> str
 
 
 def on_each_attack(n_claims: int, zeta: float) -> str:
-    """How claims about one attack each are meant, and what there being several of them costs."""
+    """What claims about single attacks mean, and the price of several."""
     several = (
         f" Of {n_claims} such claims, one or more are wrong at most {percent(min(1.0, n_claims * zeta))} of the time."
     )
@@ -211,7 +211,7 @@ def on_each_attack(n_claims: int, zeta: float) -> str:
 
 
 def assumptions(found: CertificateAssessment, model: ModelCertificates, *, order: str = "shuffled") -> list[str]:
-    """What the claim rests on, and how much of that was checked."""
+    """The assumptions of the claim, and which were verified."""
     drawn = "the population that the model will meet"
     if found.calibration.population == "balanced":
         drawn = f"a population in which every {_evened(found)} is equally frequent, whatever the model will meet"
@@ -252,7 +252,7 @@ def _draws(model: ModelCertificates) -> str:
 
 
 def not_claimed(found: CertificateAssessment, model: ModelCertificates) -> list[str]:
-    """What a reader might take it for, and must not."""
+    """What the claim does not cover."""
     zeta, alpha = percent(found.zeta), percent(found.alpha)
     return [
         "Nothing is claimed about attacks, settings, norms or sizes that are not listed here. A better attack may "
@@ -279,7 +279,7 @@ def _on_refused(model: ModelCertificates) -> list[str]:
 
 
 def left_out(lists: Sequence[ListCertificate], told: Sequence[ListCertificate]) -> list[str]:
-    """A note on larger sizes than those of the claims, in their norms, that were tested, too."""
+    """A note on larger tested sizes than those of the claims."""
     most = {norm: max(one.eps for one in told if one.norm == norm) for norm in {one.norm for one in told}}
     larger = [one for one in lists if one.eps > most.get(one.norm, one.eps)]
     if not larger:
@@ -290,7 +290,7 @@ def left_out(lists: Sequence[ListCertificate], told: Sequence[ListCertificate]) 
 
 
 def would_take(found: CertificateAssessment, one: ListCertificate) -> str | None:
-    """What it would take to certify a list; None where it is, or may be once the run is finished."""
+    """What would certify a list; None if it is certified, or may be once the run is finished."""
     if one.certified or one.pending or one.certificate is None:
         return None
     n, level = one.certificate.n, one.level

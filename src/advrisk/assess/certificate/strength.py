@@ -1,4 +1,4 @@
-"""Whether the attacks of a list try at all: a certificate against attacks that do nothing says nothing of the model.
+"""Whether the attacks of a list are strong enough: a certificate against weak attacks is meaningless.
 
 Of the tries that broke nothing, the ledger holds how far they moved the sample and how many passes they spent on it. A
 list is weak where every attack of it is: ordinary attacks (PGD from 10 steps on, APGD, Square, those that look for the
@@ -11,12 +11,12 @@ from advrisk.assess.certificate.reading import AttackRows
 from advrisk.core.names import few
 from advrisk.core.numbers import size_text
 
-USED = 0.5  # of eps: an attack that stays nearer to the clean input on average does not use its size
-FEWEST = 8  # passes on an unbroken sample below which an attack is weak: as in flags, they say too little
+USED = 0.5  # share of eps: an attack with a smaller mean distance does not use its size
+FEWEST = 8  # passes on an unbroken sample below which an attack is weak, as in flags
 
 
 def on_weak_attacks(attacks: Iterable[AttackRows]) -> list[str]:
-    """A caveat that names the lists in which every attack is weak, and why; none where there is no such list."""
+    """A caveat that names the lists in which every attack is weak, and why; None without such a list."""
     lists: dict[tuple[str, float], list[AttackRows]] = {}
     for attack in attacks:
         if attack.norm is not None and attack.eps:

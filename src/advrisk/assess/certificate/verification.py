@@ -1,4 +1,4 @@
-"""Is a certificate what it says it is? Its signature, its numbers made again from its counts, and its words.
+"""Verify a certificate: its signature, and its numbers and sentences, recomputed from its counts.
 
 What a document says of other models' betting p-values, of flags and of notes cannot be made again from it alone: that
 takes the run.
@@ -37,35 +37,35 @@ from advrisk.risk.certificate.verdict import Certificate, certify, certify_in_or
 from advrisk.risk.proportion import proportion
 
 _CLOSE = 1e-9  # relative: two builds of a library may differ by that
-_MOST = 10  # differences that are told
+_MOST = 10  # reported differences
 UNCHECKED = "Its caveats, notes, flags and attacks' settings are taken as they stand: --run checks them."
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked of a document, and what is wrong with it."""
+    """The result of a verification."""
 
     held: tuple[str, ...]
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()  # that the document itself states: they weaken what it claims
-    stated: tuple[str, ...] = ()  # notes that the document itself states, as on flagged attacks
+    caveats: tuple[str, ...] = ()  # stated by the document: weaknesses of its claim
+    stated: tuple[str, ...] = ()  # notes stated by the document, such as flagged attacks
 
     in_json: ClassVar[InJson] = {"holds": "holds", "stated": "certificate_notes"}
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
     def calling(self, path: Path, place: str) -> "Verification":
-        """The same, of a file that the reader knows by another name."""
+        """The same result under another file name."""
         every = (self.held, self.problems, self.notes, self.caveats, self.stated)
         return Verification(*(tuple(one.replace(str(path), place) for one in of) for of in every))
 
 
 def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None) -> Verification:
-    """Check the signature, and make every number and sentence again from the counts."""
+    """Verify the signature, and recompute every number and sentence from the counts."""
     signature = verify_signature(content, key=key)
     held, problems, notes = list(signature.held), list(signature.problems), list(signature.notes)
     try:
@@ -83,7 +83,7 @@ def verify_document(content: Mapping[str, Any], *, key: str | Path | None = None
 
 
 def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = None, what: str = "It") -> Verification:
-    """Check the signature alone; a document without one holds, unless a key says who should have signed it.
+    """Verify the signature only; an unsigned document is valid unless a key is given.
 
     `what` is the document, as the sentences call it.
     """
@@ -101,7 +101,7 @@ def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = Non
 
 
 def compare_documents(content: Mapping[str, Any], again: Mapping[str, Any]) -> Verification:
-    """Hold a certificate against the one that a run gives now."""
+    """Compare a certificate with the one that a run gives now."""
     told = {
         "model.digest": "The run holds another model of that name",
         "model.answers.digest": "The model of the run answers other classes",
@@ -119,7 +119,7 @@ def compare_documents(content: Mapping[str, Any], again: Mapping[str, Any]) -> V
 
 
 def differences(content: Mapping[str, Any], again: Mapping[str, Any]) -> Iterator[str]:
-    """Fields that are not as they should be, but for the signature."""
+    """The fields that differ from the recomputed ones, except the signature."""
     for _, text in _unlike(content, again, ""):
         yield text
 
@@ -141,13 +141,13 @@ def _alike(found: Any, wanted: Any) -> bool:
     if numbers and (isinstance(found, float) or isinstance(wanted, float)):
         try:
             return bool(np.isclose(found, wanted, rtol=_CLOSE, atol=1e-300))
-        except OverflowError:  # a whole number beyond all floats
+        except OverflowError:  # an integer beyond the range of floats
             return False
     return type(found) is type(wanted) and bool(found == wanted)
 
 
 def _shown(value: Any) -> str:
-    """A value, in short: of what has parts, how many."""
+    """A short text of a value; the number of entries for containers."""
     if isinstance(value, Mapping | list):
         return counted(len(value), "field" if isinstance(value, Mapping) else "value")
     if value is None:
@@ -157,7 +157,7 @@ def _shown(value: Any) -> str:
 
 
 def _made_again(document: CertificateDocument) -> dict[str, Any]:
-    """The document that its counts give."""
+    """The document recomputed from its counts."""
     claim, about = document.claim, document.model
     _check_sizes(document)
     sizes = _sizes(document)
@@ -205,13 +205,13 @@ def _made_again(document: CertificateDocument) -> dict[str, Any]:
 
 
 def _caveats(document: CertificateDocument) -> tuple[str, ...]:
-    """Those that it states; what its counts say of the model cannot be left out."""
+    """The document's caveats, and those that follow from its counts."""
     by_counts = useless(proportion(document.clean_error.wrong, document.clean_error.n))
     return (*(text for text in document.claim.caveats if text not in by_counts), *by_counts)
 
 
 def _check_sizes(document: CertificateDocument) -> None:
-    """As many samples everywhere as there can be, and nothing twice."""
+    """Check that counts are possible and that nothing occurs twice."""
     known, clean = document.calibration, document.clean_error
     if sum(known.classes.values()) != known.n:
         raise RiskError(f"calibration.classes: {sum(known.classes.values())} samples in all, but n is {known.n}")
@@ -238,7 +238,7 @@ def _check_sizes(document: CertificateDocument) -> None:
 
 
 def _sizes(document: CertificateDocument) -> dict[tuple[str, str], CertifiedSizes]:
-    """What all lists of the run give together, from their counts."""
+    """The joint decision on all lists of the run, from their counts."""
     claim, grids = document.claim, dict[tuple[str, str], dict[float, float]]()
     for place, one in enumerate(document.family):
         p = one.p
@@ -254,7 +254,7 @@ def _sizes(document: CertificateDocument) -> dict[tuple[str, str], CertifiedSize
 
 
 def _check_own(document: CertificateDocument, lists: Sequence[ListCertificate]) -> None:
-    """The lists of a document are among those of the run, with the same numbers."""
+    """Check that the lists of a document are among those of the run, with the same numbers."""
     family = {(one.norm, one.eps): one for one in document.family if one.model == document.model.name}
     for one in lists:
         member = family.get((one.norm, one.eps))

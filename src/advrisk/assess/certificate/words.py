@@ -1,4 +1,4 @@
-"""What a certificate means, what a search promises, and shares as people write them: the one place for all."""
+"""Shared sentences on certificates and searches, and the format of shares."""
 
 from advrisk.core.values import number_text
 from advrisk.risk.certificate.exploration import SearchGuarantee
@@ -8,7 +8,7 @@ LATER = "Chosen after the results, it holds for each list taken by itself, not f
 
 
 def meaning(alpha: float, zeta: float) -> str:
-    """What "certified" says, and no more."""
+    """What "certified" means."""
     return (
         f"Were the true risk above {percent(alpha)}, this procedure would certify it at most {percent(zeta)} of the "
         "time."
@@ -16,7 +16,7 @@ def meaning(alpha: float, zeta: float) -> str:
 
 
 def guarantee_text(said: SearchGuarantee) -> str:
-    """What a search promises about settings that it did not try; or why nothing."""
+    """A search's guarantee about untried settings, or why there is none."""
     if said.level is not None:
         return f"all settings searched are certified if the largest p found is at most {said.level:.3g}"
     if said.beta_used < said.beta:
@@ -30,5 +30,5 @@ def percent(share: float) -> str:
 
 
 def rate(share: float) -> str:
-    """`6.67 %`: what was seen, as exactly as it is worth."""
+    """`6.67 %`: an observed share, with its significant digits."""
     return number_text(share, "weight")

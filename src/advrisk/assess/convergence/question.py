@@ -1,4 +1,4 @@
-"""Whether there are enough samples: how damage, attack success rates and distances settle as samples are added."""
+"""The question of convergence: how damage, attack success rates and distances converge as samples are added."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -42,12 +42,12 @@ class Settling(Assessment):
     kind = Convergence
 
     def assess(self, context: Context, spec: ConvergenceSpec) -> Convergence:
-        """Of damage as it is asked for."""
+        """Assess the convergence of damage."""
         rng = generator("convergence", context.seed)
         return assessed_convergence(context.result("damage"), points=spec.points, resamples=spec.resamples, rng=rng)
 
     def asked(self, context: Context) -> Mapping[str, Any] | None:
-        """Wherever damage compares models."""
+        """No options if damage compares models; else None."""
         found = context.attempt("damage")
         return {} if isinstance(found, DamageAssessment) and found.comparison else None
 
@@ -81,12 +81,12 @@ def headline(found: Convergence) -> str:
     widest = max(found.models, key=lambda model: float(bands[model].high[-1] - bands[model].low[-1]))
     now, name = estimate_text(_at(found, widest, DAMAGE, -1), _kind(found, DAMAGE)), _name(found, DAMAGE)
     of = f", the widest band of {len(found.models)} models" if len(found.models) > 1 else ""
-    said = f"With {counted(int(found.n[-1]), 'sample')}, resamples put the {name} of {widest} at {now}{of}"
+    sentence = f"With {counted(int(found.n[-1]), 'sample')}, resamples put the {name} of {widest} at {now}{of}"
     tenth = _nearest(found, found.n[-1] / 10)
     if found.n[tenth] in (1, found.n[-1]):
-        return f"{said}."
+        return f"{sentence}."
     then = estimate_text(_at(found, widest, DAMAGE, tenth), _kind(found, DAMAGE))
-    return f"{said}; with {found.n[tenth]:,} it was {then}."
+    return f"{sentence}; with {found.n[tenth]:,} it was {then}."
 
 
 def _how(found: Convergence) -> tuple[str, ...]:
@@ -105,8 +105,8 @@ def _table(found: Convergence, measure: str) -> Table:
     between = {_nearest(found, n) for n in _BETWEEN if n < found.n[-1]} - round_ones
     shown = sorted(round_ones | between)
     kind = _kind(found, measure)
-    columns = (Column(f"n = {found.n[place]:,}", kind, detail=place in between) for place in shown)
-    rows = ((model, *(_at(found, model, measure, place) for place in shown)) for model in found.models)
+    columns = (Column(f"n = {found.n[index]:,}", kind, detail=index in between) for index in shown)
+    rows = ((model, *(_at(found, model, measure, index) for index in shown)) for model in found.models)
     notes = (_note(found),) if measure == DAMAGE else ()
     return Table(_title(_name(found, measure)), (Column("model"), *columns), tuple(rows), notes)
 
@@ -120,17 +120,17 @@ def _note(found: Convergence) -> str:
 
 
 def _nearest(found: Convergence, n: float) -> int:
-    """The place of the number of samples at hand that is nearest to n."""
+    """The index of the number of samples nearest to n."""
     return int(np.abs(found.n - n).argmin())
 
 
-def _at(found: Convergence, model: str, measure: str, place: int) -> Estimate | None:
+def _at(found: Convergence, model: str, measure: str, index: int) -> Estimate | None:
     """A median of resamples and their band; None where there was nothing to measure."""
     band = found.bands[model][measure]
-    value, low, high = (float(values[place]) for values in (band.middle, band.low, band.high))
+    value, low, high = (float(values[index]) for values in (band.middle, band.low, band.high))
     level = round(found.band[1] - found.band[0], 12)
     method = f"{found.resamples} resamples"
-    return None if np.isnan(value) else Estimate(value, low, high, level, int(found.n[place]), method)
+    return None if np.isnan(value) else Estimate(value, low, high, level, int(found.n[index]), method)
 
 
 def _name(found: Convergence, measure: str) -> str:
@@ -153,19 +153,19 @@ def settling(found: Convergence, measure: str, *, places: Places | None = None) 
     places = places_of(found.models, places)
     for model in found.models:
         band, colour = found.bands[model][measure], cycled(COLOURS, places[model])
-        known = np.isfinite(band.middle)
-        n = found.n[known].tolist()
+        finite = np.isfinite(band.middle)
+        n = found.n[finite].tolist()
         shared = {"type": "scatter", "x": n, "legendgroup": model}
         edge = shared | {"mode": "lines", "line": {"width": 0}}
-        lines.append(edge | edge_of(model, "low") | {"y": band.low[known].tolist()})
+        lines.append(edge | edge_of(model, "low") | {"y": band.low[finite].tolist()})
         filled = {"fill": "tonexty", "fillcolor": f"{colour}33"}
-        lines.append(edge | edge_of(model, "high") | {"y": band.high[known].tolist(), **filled})
+        lines.append(edge | edge_of(model, "high") | {"y": band.high[finite].tolist(), **filled})
         lines.append(
             shared
             | {
                 "mode": "lines",
                 **named(model),
-                "y": band.middle[known].tolist(),
+                "y": band.middle[finite].tolist(),
                 "line": {**line_of(places[model]), "width": 2},
                 "hovertemplate": f"{plain_label(model)}<br>%{{x}} samples: %{{y:.3g}}<extra></extra>",
             }

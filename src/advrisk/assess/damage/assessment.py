@@ -1,4 +1,4 @@
-"""The question of damage, answered from a ledger: which model to ship, what an attack costs, and how sure that is."""
+"""Assess damage from a ledger: which model to ship, what an attack costs, and how certain that is."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from advrisk.assess.damage.conflicts import conflict_text
 from advrisk.assess.damage.detector import DetectedDamage, DetectorDamage, detect
 from advrisk.assess.damage.distances import Distances, measured_nothing, smallest_distances, surrogates, tried_sizes
 from advrisk.assess.damage.examples import Example
-from advrisk.assess.damage.people import seen_by_people
+from advrisk.assess.damage.people import damage_by_people
 from advrisk.assess.damage.queries import on_queries, read_queries
 from advrisk.assess.damage.robust import Robustness
 from advrisk.assess.damage.rows import COLUMNS, damage_rows
@@ -50,21 +50,21 @@ LEAST = "least damage"  # the verdict on the model to ship
 
 @dataclass(frozen=True)
 class ModelDamage:
-    """What is known of one model; sizes are None where no attack succeeded on a correctly classified sample."""
+    """The numbers of one model; sizes are None where no attack succeeded on a correctly classified sample."""
 
     model: str
     clean_accuracy: Estimate | None  # None where an imported run holds no clean rows
     clean_rejection: Estimate | None  # share of clean inputs refused; None where no model of the run refuses anything
     clean_loss: Estimate | None  # clean accuracy given up against the best clean model, paired; None: it is the best
     robust_accuracy: Mapping[float, Estimate]  # eps -> share correct clean and not broken within it; none of a target
-    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it: the attack success rate. Of a
-    # random model, as the robust accuracy, of queries
+    success_ratio: Mapping[float, Estimate]  # eps -> share of samples broken within it: the attack success rate. For a
+    # random model, a share of queries, as is its robust accuracy
     damage: Estimate | None  # a probability, under an evasion curve or with a detector; None without
     relative_damage: Estimate | None  # without either; None for a single model: the number is relative
     clean_error_part: float | None
-    extrapolated: float | None  # share of samples whose distance nobody asked the detector about
+    extrapolated: float | None  # share of samples at distances that the detector was not asked about
     by_detector: DetectorDamage | None  # None where no detector was named
-    by_people: Estimate | None  # None where people were not asked about this model's attacks, one by one
+    by_people: Estimate | None  # None where people did not label this model's attacks one by one
     operational_risk: Estimate | None  # damage x cost
     probability_best: float | None
     minimal_size: PerturbationSize | None
@@ -79,13 +79,13 @@ class ModelDamage:
 
     @property
     def ranked_by(self) -> Estimate | None:
-        """The damage that models are ranked by."""
+        """The damage that ranks the models."""
         return self.damage or self.relative_damage
 
 
 @dataclass(frozen=True)
 class DamageAssessment(Tabular):
-    """Models compared on the same samples, by the smallest perturbation any arm needed."""
+    """Comparison of models on the same samples, by the smallest perturbation that any arm needed."""
 
     distances: Distances
     targeted: bool
@@ -93,17 +93,17 @@ class DamageAssessment(Tabular):
     thresholds: tuple[float, ...]
     models: tuple[ModelDamage, ...]  # least damage first
     comparison: AnyComparison | None
-    pairs: tuple[Pair, ...]  # every two models
+    pairs: tuple[Pair, ...]
     best_clean: str | None = None  # the model with the highest clean accuracy
     written: Mapping[float, str] = field(default_factory=dict)  # size -> how the study writes it, where as a fraction
     untried: tuple[float, ...] = ()  # sizes that no attack had, so that shares there are bounds at best
-    samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
-    curve: Evasion | None = None  # what goes undetected
-    detector: MonteCarloDamage | None = None  # asked about the attacks themselves
+    samples_left: int | None = None  # samples of the data set not evaluated yet; None: unknown
+    curve: Evasion | None = None  # Ψ
+    detector: MonteCarloDamage | None = None  # damage from the detector's scores of the attacks themselves
     cost: float | None = None  # of one damage
     crafted_on: tuple[str, ...] = ()  # compared models that transfer arms were crafted on
-    part: tuple[str, ...] = ()  # which models and samples of the run these are, where not all
-    notes: tuple[str, ...] = ()  # what is to be known of the evasion curve
+    part: tuple[str, ...] = ()  # which models and samples of the run these are, if not all
+    notes: tuple[str, ...] = ()  # caveats
     robustness: Robustness | None = field(default=None, repr=False, compare=False)  # at any size
     examples: tuple[Example, ...] = field(default=(), repr=False)  # for pages, which alone show pictures
     labels: Labels = NUMBERED  # of classes and features in the examples
@@ -112,7 +112,7 @@ class DamageAssessment(Tabular):
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
-        """Damage by model: relative damage if no evasion curve was given."""
+        """Damage by model: relative damage without an evasion curve."""
         if self.comparison is None:
             raise RiskError(
                 "relative damage compares models, and this run holds one; add another to the study, or give an "
@@ -140,13 +140,13 @@ class DamageAssessment(Tabular):
         return size_text(eps, self.written)
 
     def of(self, model: str) -> ModelDamage | None:
-        """What is known of a model, if it was compared."""
+        """The numbers of a model; None if it was not compared."""
         return next((row for row in self.models if row.model == model), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
+        """All fields as plain values, for JSON."""
         relative = self.comparison if isinstance(self.comparison, DamageComparison) else None
-        told = {
+        fields = {
             "norm": self.distances.norm,
             "targeted": self.targeted,
             "n_samples": len(self.distances.samples),
@@ -172,10 +172,10 @@ class DamageAssessment(Tabular):
             "part": self.part,
             "notes": self.notes,
         }
-        return dict(plain(told))
+        return dict(plain(fields))
 
     def rows(self) -> list[Row]:
-        """Every number of every model, then the difference of every two."""
+        """Every number of every model, then every pairwise difference."""
         return damage_rows(self)
 
 
@@ -191,7 +191,7 @@ def assess_damage(
     samples_left: int | None = None,
     written: Mapping[float, str] | None = None,
 ) -> DamageAssessment:
-    """Answer `assess: damage` from a run's ledger; without an evasion curve or a detector damage is relative."""
+    """Assess damage from a run's ledger; without an evasion curve or a detector it is relative."""
     distances = smallest_distances(ledger, norm=question.norm, arms=question.arms)
     _refuse_corruptions(ledger, distances.arms)
     detection = None
@@ -201,19 +201,19 @@ def assess_damage(
     queries = read_queries(ledger, norm=distances.norm, arms=distances.arms, samples=distances.samples)
     crafted_on = {surrogate for arm, surrogate in surrogates(ledger).items() if arm in distances.arms}
     sizes, fixed_eps = tried_sizes(ledger, distances), measured_nothing(ledger, distances)
-    asked = tuple(question.thresholds or ())
+    requested = tuple(question.thresholds or ())
     attacks = tried_attacks(ledger, distances.norm, distances.arms)
-    beyond = [eps for eps in asked if sizes and eps > sizes[-1] and not was_tried(eps, attacks)]
+    beyond = [eps for eps in requested if sizes and eps > sizes[-1] and not was_tried(eps, attacks)]
     random = {model: points for model, points in queries.items() if model in distances.by_model}
-    unmeasured = [eps for eps in (*asked, *sizes) if not all(points.measured(eps) for points in random.values())]
-    known = tuple(eps for eps in asked if eps not in (*beyond, *unmeasured))
-    loose = on_untried(beyond, known, sizes, attacks, written or {}) if sizes else ()
+    unmeasured = [eps for eps in (*requested, *sizes) if not all(points.measured(eps) for points in random.values())]
+    thresholds = tuple(eps for eps in requested if eps not in (*beyond, *unmeasured))
+    loose = on_untried(beyond, thresholds, sizes, attacks, written or {}) if sizes else ()
     loose += on_threshold(evasion, attacks, sizes, written or {})
-    loose += on_unmeasured([eps for eps in asked if eps in unmeasured and eps not in beyond], random, written or {})
+    loose += on_unmeasured([eps for eps in requested if eps in unmeasured and eps not in beyond], random, written or {})
     limit = [evasion.tau] if isinstance(evasion, ThresholdEvasion) else []
     stated = Stated(
-        sizes=tuple(sorted({*sizes, *known} - {*unmeasured})),
-        untried=tuple(eps for eps in (*known, *limit) if not was_tried(eps, attacks)),
+        sizes=tuple(sorted({*sizes, *thresholds} - {*unmeasured})),
+        untried=tuple(eps for eps in (*thresholds, *limit) if not was_tried(eps, attacks)),
         fixed_eps=fixed_eps,
         correct=correct_samples(ledger, distances),
         targeted=_targeted(ledger),
@@ -223,7 +223,7 @@ def assess_damage(
     return assess_distances(
         distances,
         question,
-        thresholds=known or tuple(usual_thresholds([eps for eps in sizes if eps not in unmeasured])),
+        thresholds=thresholds or tuple(usual_thresholds([eps for eps in sizes if eps not in unmeasured])),
         stated=stated,
         attacks=attacks,
         accuracy=clean.accuracy,
@@ -259,7 +259,7 @@ def assess_distances(
     notes: Sequence[str] = (),
     rng: np.random.Generator,
 ) -> DamageAssessment:
-    """The assessment of distances that are at hand; `queries` are of models that answer at random."""
+    """Assess damage from distances; `queries` belong to models that answer at random."""
     stated = stated or Stated(sizes=thresholds)
     comparison = _compared(distances, question, evasion, detection, cost, rng, stated=stated)
     pairs = decided_pairs(comparison, text=conflict_text) if comparison else ()
@@ -275,14 +275,14 @@ def assess_distances(
             clean_loss=_clean_loss(model, best_clean, stated.correct, question.level),
             robust_accuracy={} if stated.targeted else {eps: robustness.robust(model, eps) for eps in thresholds},
             success_ratio={eps: robustness.broken(model, eps) for eps in thresholds},
-            minimal_size=minimal_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
-            mean_size=mean_perturbation_size(found, level=question.level) if _has_sizes(found) else None,
+            minimal_size=minimal_perturbation_size(sizes, level=question.level) if _has_sizes(sizes) else None,
+            mean_size=mean_perturbation_size(sizes, level=question.level) if _has_sizes(sizes) else None,
             verdict=_verdict(model, pairs, distances),
             by_detector=detection.of(model) if detection else None,
             by_people=(people or {}).get(model),
             **_damage_fields(model, comparison, cost, pairs),
         )
-        for model, found in distances.by_model.items()
+        for model, sizes in distances.by_model.items()
     ]
     rows.sort(key=lambda row: row.ranked_by.value if row.ranked_by else 0.0)
     return DamageAssessment(
@@ -309,29 +309,29 @@ def assess_distances(
 def _unnoticed_by_people(
     ledger: Ledger, answers: Sequence[Answer], distances: Distances, level: float, seed: int
 ) -> dict[str, Estimate]:
-    """Damage of the models whose samples people walked through in random order: Algorithm 1 with human detectors."""
+    """Damage by Algorithm 1 with human detectors: people labelled the model's samples in random order."""
     if not answers:
         return {}
     arms = nearest_arms(ledger, distances)
-    found = seen_by_people(answers, distances.samples, distances.by_model, seed=seed, nearest_arms=arms)
-    return {model: seen.estimate(level=level) for model, seen in found.items() if seen.samples}
+    walks = damage_by_people(answers, distances.samples, distances.by_model, seed=seed, nearest_arms=arms)
+    return {model: walk.estimate(level=level) for model, walk in walks.items() if walk.samples}
 
 
 def assessed_convergence(
-    found: DamageAssessment, *, points: int = 40, resamples: int = 50, rng: np.random.Generator
+    assessment: DamageAssessment, *, points: int = 40, resamples: int = 50, rng: np.random.Generator
 ) -> Convergence:
-    """How the numbers of an assessment settle as samples are added."""
-    if (comparison := found.comparison) is None:
+    """Convergence of the numbers of an assessment as samples are added."""
+    if (comparison := assessment.comparison) is None:
         raise RiskError(
-            "relative damage compares models, and this run holds one: nothing can be said of how it settles; "
+            "relative damage compares models, and this run holds one, so its convergence is undefined; "
             "give an evasion curve"
         )
     return convergence(
-        found.distances.by_model,
+        assessment.distances.by_model,
         evasion=comparison.evasion if isinstance(comparison, EvasionComparison) else None,
         damage=comparison.damaged if isinstance(comparison, MonteCarloDamage) else None,
-        thresholds=found.thresholds,
-        written=found.written,
+        thresholds=assessment.thresholds,
+        written=assessment.written,
         points=points,
         resamples=resamples,
         rng=rng,
@@ -348,20 +348,20 @@ def _compared(
     *,
     stated: Stated,
 ) -> AnyComparison | None:
-    """None for a single model without a curve: its damage would be relative to itself."""
+    """The comparison; None for a single model without a curve, whose damage would be relative to itself."""
     if evasion is not None:
         return compare_damage(distances.by_model, evasion, level=question.level, rng=rng)
     if detection is not None:
         return detection.monte_carlo
     if cost is not None:
         raise RiskError(
-            "a cost was given, but no evasion curve and no detector: relative damage is no probability and has no "
+            "found a cost, but no evasion curve and no detector: relative damage is not a probability and has no "
             "cost; give a curve (`evasion`)"
         )
     if len(distances.by_model) == 1 and question.evasion is None:
         return None
-    given: dict[str, Any] = {"level": question.level, "resamples": question.resamples}
-    return detector_free_damage(distances.by_model, rng=rng, stated=stated, **given)
+    options: dict[str, Any] = {"level": question.level, "resamples": question.resamples}
+    return detector_free_damage(distances.by_model, rng=rng, stated=stated, **options)
 
 
 def _curve(comparison: AnyComparison | None, detection: DetectedDamage | None) -> Evasion | None:
@@ -373,7 +373,7 @@ def _curve(comparison: AnyComparison | None, detection: DetectedDamage | None) -
 def _damage_fields(
     model: str, comparison: AnyComparison | None, cost: float | None, pairs: Sequence[Pair]
 ) -> dict[str, Any]:
-    """How often a model is best is not said where another number contradicts the order."""
+    """The damage fields of a model; `probability_best` is None where another number contradicts the order."""
     disputed = any(pair.conflicts for pair in pairs if model in (pair.lower, pair.higher))
     estimate = comparison.estimates[model] if comparison else None
     damage = None if isinstance(comparison, DamageComparison) else estimate
@@ -403,7 +403,7 @@ def _verdict(model: str, pairs: Sequence[Pair], distances: Distances) -> str:
 
 
 def _refuse_corruptions(ledger: Ledger, arms: Sequence[str]) -> None:
-    """Arms none of which attacks: a corruption is no adversary, and how far it goes is no adversarial distance."""
+    """Refuse arms that are all corruptions: a corruption's size is not an adversarial distance."""
     kinds = ledger.query("SELECT DISTINCT kind FROM arms WHERE list_contains($arms, arm)", {"arms": list(arms)})
     if kinds["kind"].to_pylist() == ["corruption"]:
         raise RiskError(
@@ -413,25 +413,25 @@ def _refuse_corruptions(ledger: Ledger, arms: Sequence[str]) -> None:
 
 
 def _targeted(ledger: Ledger) -> bool:
-    found = ledger.query("SELECT 1 FROM outcomes WHERE criterion = 'target' LIMIT 1")
-    return len(found) > 0
+    rows = ledger.query("SELECT 1 FROM outcomes WHERE criterion = 'target' LIMIT 1")
+    return len(rows) > 0
 
 
 def _best_clean(accuracy: Mapping[str, Estimate], distances: Distances) -> str | None:
     """The compared model with the highest clean accuracy; of equals, the first by name."""
-    known = {model: found.value for model, found in sorted(accuracy.items()) if model in distances.by_model}
-    return max(known, key=known.__getitem__, default=None)
+    accuracies = {model: estimate.value for model, estimate in sorted(accuracy.items()) if model in distances.by_model}
+    return max(accuracies, key=accuracies.__getitem__, default=None)
 
 
 def _clean_loss(model: str, best: str | None, correct: Mapping[str, Floats], level: float) -> Estimate | None:
-    """The paired difference of clean accuracy, on the samples that are compared."""
+    """The paired difference of clean accuracy on the compared samples."""
     if best in (None, model) or model not in correct or best not in correct:
         return None
     return mean_difference(correct[best], correct[model], level=level)
 
 
-def _has_sizes(found: Floats) -> bool:
-    return bool(((found > 0) & (found < np.inf)).any())
+def _has_sizes(distances: Floats) -> bool:
+    return bool(((distances > 0) & (distances < np.inf)).any())
 
 
 def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any]:
@@ -442,7 +442,7 @@ def _model_dict(row: ModelDamage, size: Callable[[float], str]) -> dict[str, Any
     }
 
 
-def _detector_dict(found: MonteCarloDamage | None) -> dict[str, Any] | None:
-    if found is None:
+def _detector_dict(detector: MonteCarloDamage | None) -> dict[str, Any] | None:
+    if detector is None:
         return None
-    return {"name": found.detector, "thresholds": found.thresholds, "known_to": found.known_to}
+    return {"name": detector.detector, "thresholds": detector.thresholds, "known_to": detector.known_to}

@@ -1,6 +1,6 @@
-"""What models make of clean inputs: how many they have right, and how many they refuse to answer.
+"""Clean accuracy of models, and the share of clean inputs that they refuse to answer.
 
-Of a model that answers at random these are shares of queries: means over the judge's draws.
+For a model that answers at random these are shares of queries: means over the judge's draws.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
 from advrisk.risk.mean_share import mean_share
 
-# Of all samples to be evaluated, also those that an attack gave no verdict on. What is refused says no class. `correct`
-# and `refused` are shares of draws; ledgers without draws know the share that was wrong, where that was the criterion.
+# All samples of the evaluation split, even without an attack's verdict. A refused input has no class. `correct`
+# and `refused` are shares of draws; ledgers without draws store the incorrect share if that was the criterion.
 CLEAN_ROWS = """
     SELECT o.model, o.sample, o.outcome = 'rejected' AS is_refused,
            CASE WHEN o.draws IS NOT NULL THEN list_avg([(d = s.label)::DOUBLE for d in o.draws])
@@ -37,9 +37,9 @@ _REFUSING = "SELECT DISTINCT model::VARCHAR AS model FROM outcomes WHERE outcome
 
 
 class CleanShares(NamedTuple):
-    """Model -> share of clean inputs that it answers rightly, and that it refuses to answer.
+    """Model -> share of clean inputs that it classifies correctly, and that it refuses to answer.
 
-    A refused input is not answered rightly. `rejection` is of no model, if none of them ever refuses anything.
+    A refused input is not correct. `rejection` is empty if no model refuses anything.
     """
 
     accuracy: dict[str, Estimate]
@@ -47,20 +47,20 @@ class CleanShares(NamedTuple):
 
 
 class CleanArrays(NamedTuple):
-    """What is known of one model's clean answers, sample by sample; 0 where nothing is."""
+    """One model's clean answers, sample by sample; 0 where `answered` is false."""
 
     correct: NDArray[np.float64]
     refused: NDArray[np.float64]
-    known: NDArray[np.bool_]
+    answered: NDArray[np.bool_]
 
     @classmethod
     def of(cls, n: int) -> "CleanArrays":
-        """Nothing of so many samples."""
+        """Arrays for n samples without an answer."""
         return cls(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_))
 
 
 def clean_shares(ledger: Ledger, *, level: float = 0.95) -> CleanShares:
-    """Both shares of every model."""
+    """Both shares for every model."""
     rows = ledger.query(_CLEAN).to_pylist()
     some_refuse = bool(len(ledger.query(_REFUSING)))
 
@@ -71,40 +71,41 @@ def clean_shares(ledger: Ledger, *, level: float = 0.95) -> CleanShares:
 
 
 def correct_samples(ledger: Ledger, distances: Distances) -> dict[str, NDArray[np.float64]]:
-    """Model -> 1 where it answers a sample correctly, of a model that answers at random the share of draws.
+    """Model -> 1 where it classifies a sample correctly; for a model that answers at random, the share of draws.
 
-    Only models whose clean answers are known on all of these samples.
+    Only models with clean answers on all of these samples.
     """
-    found = clean_arrays(ledger, distances.samples)
-    return {model: found[model].correct for model in distances.by_model if model in found and found[model].known.all()}
+    arrays = clean_arrays(ledger, distances.samples)
+    complete = {model for model, one in arrays.items() if one.answered.all()}
+    return {model: arrays[model].correct for model in distances.by_model if model in complete}
 
 
 def clean_arrays(ledger: Ledger, samples: Sequence[str]) -> dict[str, CleanArrays]:
-    """The clean answers of every model that gave any, on these samples."""
+    """The clean answers on these samples, of every model with any."""
     names = pa.array(samples, pa.string())
 
     def entered(pieces: Iterable[pa.RecordBatch]) -> dict[str, CleanArrays]:
-        found: dict[str, CleanArrays] = {}
+        by_model: dict[str, CleanArrays] = {}
         for rows in pieces:
-            place = pc.fill_null(pc.index_in(rows["sample"], names), -1).to_numpy()
+            index = pc.fill_null(pc.index_in(rows["sample"], names), -1).to_numpy()
             for model in pc.unique(rows["model"]).to_pylist():
-                own = pc.equal(rows["model"], model).to_numpy(zero_copy_only=False) & (place >= 0)
-                arrays = found.setdefault(model, CleanArrays.of(len(samples)))
-                arrays.correct[place[own]] = rows["correct"].to_numpy(zero_copy_only=False)[own]
-                arrays.refused[place[own]] = rows["refused"].to_numpy(zero_copy_only=False)[own]
-                arrays.known[place[own]] = True
-        return found
+                own = pc.equal(rows["model"], model).to_numpy(zero_copy_only=False) & (index >= 0)
+                arrays = by_model.setdefault(model, CleanArrays.of(len(samples)))
+                arrays.correct[index[own]] = rows["correct"].to_numpy(zero_copy_only=False)[own]
+                arrays.refused[index[own]] = rows["refused"].to_numpy(zero_copy_only=False)[own]
+                arrays.answered[index[own]] = True
+        return by_model
 
     return ledger.reduce(CLEAN_ROWS, entered)
 
 
 def on_rejection(rejection: dict[str, Estimate]) -> list[str]:
-    """In words, of the models that refuse clean inputs, if any do: what is refused costs nothing, and is no use."""
+    """A note on the models that refuse clean inputs, if any do."""
     some = {model: share for model, share in rejection.items() if share.value > 0}
     if not some:
         return []
     shares = ", ".join(f"{model} {share.in_percent()}" for model, share in some.items())
     return [
-        f"Clean inputs that are refused: {shares}. A refused input is neither right nor wrong, and no attack's "
-        "success; its loss is 0 but under the loss `rejected`."
+        f"Clean inputs that are refused: {shares}. A refused input is neither correct nor incorrect, and not an "
+        "attack's success; its loss is 0 except under the loss `rejected`."
     ]

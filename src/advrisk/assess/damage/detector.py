@@ -1,7 +1,7 @@
-"""Damage with a detector in front of the models: by asking it about the attacks, and by a curve fitted to its answers.
+"""Damage with a detector in front of the models: from its scores of the attacks, and from a curve fitted to them.
 
 The first needs no shape of the curve; the second can be used for other models. The curve is fitted to answers about
-the nearest successes, so it should agree with the damage of these.
+the nearest successes, so it should reproduce their damage.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy as np
 
 from advrisk.assess.damage.answers import MONOTONE_OF_RUN, shape_warning, unlike_groups
 from advrisk.assess.damage.distances import Distances
-from advrisk.assess.damage.monte_carlo import watch
+from advrisk.assess.damage.monte_carlo import scored_walks
 from advrisk.core.errors import RiskError
 from advrisk.core.estimate import Estimate
 from advrisk.ledger import Ledger
@@ -22,7 +22,7 @@ from advrisk.study import CLEAN, AlarmSpec
 
 @dataclass(frozen=True)
 class DetectedDamage:
-    """What a detector leaves of the attacks: asked about them, and under the curve fitted to its answers."""
+    """Damage behind a detector: from its scores, and under the curve fitted to its answers."""
 
     monte_carlo: MonteCarloDamage
     by_curve: EvasionComparison | None
@@ -39,26 +39,26 @@ class DetectedDamage:
 
 @dataclass(frozen=True)
 class DetectorDamage:
-    """Damage with a detector in front of one model, by the success that an attacker takes, and what else it does."""
+    """Damage of one model behind a detector, by the success that an attacker takes, and the false alarms."""
 
-    any_arm: Estimate  # of all arms, the success that looks most innocent: the damage that models are ranked by
+    any_arm: Estimate  # the least suspicious success of all arms: the damage that ranks models
     monte_carlo: Estimate  # the nearest success, as in the paper
-    by_curve: Estimate | None  # under the curve fitted to its answers; None where these are all alike
+    by_curve: Estimate | None  # under the curve fitted to its answers; None if these are all equal
     false_alarms: Estimate | None  # among clean inputs classified correctly
 
 
 def detect(
-    ledger: Ledger, distances: Distances, asked: AlarmSpec, *, level: float = 0.95, rng: np.random.Generator
+    ledger: Ledger, distances: Distances, alarm: AlarmSpec, *, level: float = 0.95, rng: np.random.Generator
 ) -> DetectedDamage:
-    """Both estimates with a detector that has scored the run, and whether one curve holds for all models and arms."""
-    watched = watch(ledger, distances, asked.name, threshold=asked.alarm)
-    walked, thresholds = watched.walked, watched.thresholds
-    found = walked_damage(
+    """Estimate damage both ways, and test whether one curve holds for all models and arms."""
+    scored = scored_walks(ledger, distances, alarm.name, threshold=alarm.alarm)
+    walked, thresholds = scored.walked, scored.thresholds
+    monte_carlo = walked_damage(
         walked,
         thresholds,
-        detector=watched.detector,
-        known_to=watched.known_to,
-        warnings=watched.warnings,
+        detector=scored.detector,
+        known_to=scored.known_to,
+        warnings=scored.warnings,
         level=level,
         rng=rng,
     )
@@ -66,11 +66,11 @@ def detect(
     try:
         curve = fit_bayesian(answers.sizes, answers.undetected, guess=None, lapse=None)
     except RiskError as error:
-        unfitted = f"No curve was fitted to the answers of {found.detector}: {error}."
-        return DetectedDamage(found, None, (*found.warnings, unfitted))
+        unfitted = f"No curve was fitted to the answers of {monte_carlo.detector}: {error}."
+        return DetectedDamage(monte_carlo, None, (*monte_carlo.warnings, unfitted))
     groups = {"model": answers.models, "arm": [None if arm == CLEAN.id else arm for arm in answers.arms]}
     doubts = unlike_groups(answers.sizes, answers.undetected, groups, rng=rng)
     if doubt := shape_warning(shape_test(curve), MONOTONE_OF_RUN):
         doubts.append(doubt)
     by_curve = compare_damage({model: walk.size for model, walk in walked.items()}, curve, level=level, rng=rng)
-    return DetectedDamage(found, by_curve, (*found.warnings, *doubts))
+    return DetectedDamage(monte_carlo, by_curve, (*monte_carlo.warnings, *doubts))

@@ -1,4 +1,4 @@
-"""Figures of damage as plotly specifications: success curves, and damage with intervals."""
+"""Figures of damage as plotly specifications: success curves, robust accuracy, and damage with intervals."""
 
 import numpy as np
 
@@ -23,19 +23,19 @@ from advrisk.core.palette import (
 from advrisk.risk.damage import success_ratio
 from advrisk.risk.evasion import AverageEvasion, Evasion, Floats, ThresholdEvasion, as_curve, curve_band
 
-_POINTS = 1000
+_POINTS = 1000  # largest number of points of a step curve
 _SMOOTH = 200  # points of a smooth curve
-_MARKED = 12  # points of a curve, of which fewer are marked
+_MARKED = 12  # curves with fewer points show markers
 _UNDETECTED = "Ψ: undetected"
 
 
 def success_curves(assessment: DamageAssessment, *, places: Places | None = None) -> Plot:
-    """ASR(τ) of every model, and Ψ of the models together, against the size of the perturbation."""
+    """ASR(τ) of every model, and Ψ, against the size of the perturbation."""
     by_model = assessment.distances.by_model
     places = places_of(by_model, places)
-    found = np.concatenate(list(by_model.values()))
-    reach = float(found[np.isfinite(found)].max(initial=0)) or 1.0
-    sizes = np.unique([0, *found[np.isfinite(found)], *assessment.thresholds, 1.05 * reach])  # where curves jump
+    pooled = np.concatenate(list(by_model.values()))
+    reach = float(pooled[np.isfinite(pooled)].max(initial=0)) or 1.0
+    sizes = np.unique([0, *pooled[np.isfinite(pooled)], *assessment.thresholds, 1.05 * reach])  # where curves jump
     if len(sizes) > _POINTS:
         sizes = np.unique([*np.linspace(0, 1.05 * reach, _POINTS), *assessment.thresholds])
     lines = [
@@ -69,7 +69,7 @@ def success_curves(assessment: DamageAssessment, *, places: Places | None = None
 def robust_curves(assessment: DamageAssessment, *, places: Places | None = None) -> Plot | None:
     """Robust accuracy of every model against the size, with bands; of a target, the attack success rate.
 
-    Points are marked where attacks had a fixed eps; None where there is no size to draw.
+    Curves with few points have markers. None if there are fewer than two sizes.
     """
     basis = assessment.robustness
     sizes = basis.curve_sizes(assessment.thresholds) if basis else []
@@ -117,7 +117,7 @@ def _upright(eps: float) -> Plot:
 
 
 def _evasion_lines(curve: Evasion, sizes: Floats, level: float) -> list[Plot]:
-    """Ψ, and the band of one that was fitted; only the average of models and a threshold jump."""
+    """Ψ, with a band if it was fitted; only the average of models and a threshold are step functions."""
     jumps = isinstance(curve, AverageEvasion | ThresholdEvasion)
     sizes = sizes if jumps else np.linspace(0, sizes[-1], _SMOOTH)
     shape = "hv" if jumps else "linear"

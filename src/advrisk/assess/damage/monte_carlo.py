@@ -1,6 +1,6 @@
-"""Algorithm 1 on a run: what its attackers arrive at and what a detector says of it, read from the ledger.
+"""Algorithm 1 on a run: each attacker's successes and a detector's scores of them, read from the ledger.
 
-`risk.monte_carlo` makes the damage of it.
+`risk.monte_carlo` computes the damage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ from advrisk.risk.monte_carlo import (
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
-    """What a detector says of all that attackers arrive at, and where its alarms begin."""
+class ScoredWalks:
+    """Every model's walk with a detector's scores, and the alarm thresholds."""
 
     detector: str  # its full name in the ledger
     walked: Mapping[str, Walk]
     thresholds: Mapping[str, float]
-    known_to: tuple[str, ...]  # arms
+    known_to: tuple[str, ...]  # arms that are adapted to this detector
     warnings: tuple[str, ...]
 
 
@@ -48,60 +48,60 @@ def monte_carlo_damage(
 
     `detector` is its name (`confidence`) or full name (`confidence@22e228c9`). `threshold` is a
     score, or `{"false_alarms": 0.05}`: then every model gets the smallest threshold above which at
-    most that share of its clean inputs lies, taken from the samples set aside to calibrate.
+    most that share of its clean inputs lies, taken from the calibration split.
     """
-    watched = watch(ledger, distances, detector, threshold=threshold)
+    scored = scored_walks(ledger, distances, detector, threshold=threshold)
     return walked_damage(
-        watched.walked,
-        watched.thresholds,
-        detector=watched.detector,
-        known_to=watched.known_to,
-        warnings=watched.warnings,
+        scored.walked,
+        scored.thresholds,
+        detector=scored.detector,
+        known_to=scored.known_to,
+        warnings=scored.warnings,
         level=level,
         rng=rng,
     )
 
 
-def watch(ledger: Ledger, distances: Distances, detector: str, *, threshold: Threshold) -> Watched:
-    """What every attacker arrives at and what the detector says of it, read from a run's ledger once."""
+def scored_walks(ledger: Ledger, distances: Distances, detector: str, *, threshold: Threshold) -> ScoredWalks:
+    """Read every model's walk and the detector's scores from a run's ledger."""
     name = find_detector(ledger, detector)
     walked = walks(ledger, distances, name)
     clean = {model: walk.clean_score for model, walk in walked.items()}
     thresholds, lacking = alarm_thresholds(ledger, name, clean, threshold)
     warnings = on_uncalibrated(ledger, {name: lacking})
-    return Watched(name, walked, thresholds, arms_that_know(ledger, name, distances.arms), warnings)
+    return ScoredWalks(name, walked, thresholds, arms_that_know(ledger, name, distances.arms), warnings)
 
 
 def detector_answers(ledger: Ledger, distances: Distances, detector: str, *, threshold: Threshold) -> DetectorAnswers:
-    """What the detector says of every clean input (size 0) and of every nearest success, model by model.
+    """The detector's answers to every clean input (size 0) and every nearest success, model by model.
 
-    A curve that is fitted to them gives the surrogate estimate, to stand beside the Monte Carlo one.
+    A curve fitted to them gives the surrogate estimate, for comparison with the Monte Carlo one.
     """
-    watched = watch(ledger, distances, detector, threshold=threshold)
-    return walked_answers(watched.walked, watched.thresholds)
+    scored = scored_walks(ledger, distances, detector, threshold=threshold)
+    return walked_answers(scored.walked, scored.thresholds)
 
 
 def alarm_thresholds(
     ledger: Ledger, detector: str, clean_scores: Mapping[str, Floats], threshold: Threshold
 ) -> tuple[dict[str, float], list[str]]:
-    """One for each model; and the models of which no sample to calibrate was scored, so that `clean_scores` serve."""
-    aside = calibration_scores(ledger, detector) if isinstance(threshold, Mapping) else {}
-    return model_thresholds(clean_scores, threshold, aside)
+    """Each model's threshold, and the models without a scored calibration sample, which use `clean_scores`."""
+    calibration = calibration_scores(ledger, detector) if isinstance(threshold, Mapping) else {}
+    return model_thresholds(clean_scores, threshold, calibration)
 
 
 def on_uncalibrated(ledger: Ledger, lacking: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """One warning for all detectors (-> models) whose thresholds come from the very inputs they are tried on."""
+    """One warning for all detectors (-> models) whose thresholds come from the inputs that evaluate them."""
     names = [f"{detector} ({', '.join(models)})" for detector, models in lacking.items() if models]
     if not names:
         return ()
     n_aside = ledger.query("SELECT count(*) AS n FROM samples WHERE split = 'calibrate'")["n"][0].as_py()
     if not n_aside:
-        remedy = "say `calibrate: 200`, or so, under `data`"
+        remedy = "set `calibrate` under `data`, for example to 200"
     elif any(is_imported(ledger, detector) for detector, models in lacking.items() if models):
-        remedy = f"import the scores of those too ({counted(n_aside, 'sample')})"
+        remedy = f"import the scores of the calibration split too ({counted(n_aside, 'sample')})"
     else:
-        remedy = "run the study again with these detectors in it, and they score them"
+        remedy = "run the study again with these detectors, which then score the calibration split"
     return (
-        f"Of {'; '.join(names)} the threshold for a rate of false alarms was taken from the very inputs it is tried "
-        f"on, as no sample to calibrate was scored: that rate looks better than it is; {remedy}.",
+        f"{'; '.join(names)}: the threshold for a rate of false alarms comes from the evaluation split itself, as no "
+        f"sample of the calibration split was scored. The rate is optimistic; {remedy}.",
     )

@@ -1,7 +1,7 @@
-"""What people saw of a model's samples, from their answers; `risk.people` makes the damage of it.
+"""Answers of people to a model's samples; `risk.labelling` computes the damage.
 
-Samples are walked through in a random order. Those that the model resisted do no damage and need no answer; of the
-others, people were shown the nearest success, or the clean input if the model has that wrong.
+Samples come in a random order. Those that the model resisted do no damage and need no answer. For the others, people
+see the nearest success, or the clean input if the model misclassifies it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,15 +14,15 @@ from advrisk.answers.records import Answer
 from advrisk.core.seeds import key
 from advrisk.risk.labelling import LabelledDamage
 
-Said = dict[str, dict[str, bool]]  # sample -> labeller -> whether nothing was noticed; the last answer counts
+Answers = dict[str, dict[str, bool]]  # sample -> labeller -> whether nothing was noticed; the last answer counts
 
 
 def walk_order(samples: Sequence[str], *, seed: int) -> list[str]:
-    """The samples in an order that depends on the seed and each name alone; the same for all models."""
+    """The samples in random order, which depends on the seed and the names alone; the same for all models."""
     return sorted(samples, key=lambda sample: key("walk", seed, sample))
 
 
-def seen_by_people(
+def damage_by_people(
     answers: Iterable[Answer],
     samples: Sequence[str],
     distances_by_model: Mapping[str, ArrayLike],
@@ -30,49 +30,49 @@ def seen_by_people(
     seed: int,
     nearest_arms: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, LabelledDamage]:
-    """What was seen of each model that was asked about at random.
+    """Model -> the answers about its samples in random order, for each model with such answers.
 
-    It ends before the first sample that is still to be answered, not with the last that was: that the last one
-    is always one that the model did not resist would make the share too large. With `nearest_arms` (of each sample,
-    "" for a clean input) only answers about what these arms made count: other arms may have come since.
+    The walk ends before the first sample without an answer. It does not end at the last answer, as the model never
+    resisted that sample: the share would be biased upwards. With `nearest_arms` (of each sample, "" for a clean input)
+    only answers about the points of these arms count, as arms may have been added since.
     """
     order = walk_order(samples, seed=seed)
-    place = {sample: number for number, sample in enumerate(samples)}
-    found = {}
+    index = {sample: number for number, sample in enumerate(samples)}
+    damage = {}
     compared = [answer for answer in answers if answer.model in distances_by_model]
-    for model, said in sorted(_said(compared, place, nearest_arms).items()):
+    for model, by_sample in sorted(_answers_by_model(compared, index, nearest_arms).items()):
         resisted = np.isinf(np.asarray(distances_by_model[model], dtype=np.float64))
-        easy = {sample for sample in samples if resisted[place[sample]]}
-        walked = _until_unknown(order, easy | said.keys())
-        values = [0.0 if sample in easy else float(np.mean(list(said[sample].values()))) for sample in walked]
-        found[model] = LabelledDamage(model, tuple(walked), np.array(values), _shares(order, easy, said))
-    return found
+        easy = {sample for sample in samples if resisted[index[sample]]}
+        walked = _until_unanswered(order, easy | by_sample.keys())
+        values = [0.0 if sample in easy else float(np.mean(list(by_sample[sample].values()))) for sample in walked]
+        damage[model] = LabelledDamage(model, tuple(walked), np.array(values), _shares(order, easy, by_sample))
+    return damage
 
 
-def _said(
-    answers: Iterable[Answer], place: Mapping[str, int], nearest_arms: Mapping[str, Sequence[str]] | None
-) -> dict[str, Said]:
-    said: dict[str, Said] = {}
+def _answers_by_model(
+    answers: Iterable[Answer], index: Mapping[str, int], nearest_arms: Mapping[str, Sequence[str]] | None
+) -> dict[str, Answers]:
+    by_model: dict[str, Answers] = {}
     for answer in answers:
-        if answer.trials != "random" or answer.catch or answer.model is None or answer.sample not in place:
+        if answer.trials != "random" or answer.catch or answer.model is None or answer.sample not in index:
             continue
-        if nearest_arms is not None and nearest_arms[answer.model][place[answer.sample]] != (answer.arm or ""):
+        if nearest_arms is not None and nearest_arms[answer.model][index[answer.sample]] != (answer.arm or ""):
             continue
-        said.setdefault(answer.model, {}).setdefault(answer.sample, {})[answer.labeller] = answer.undetected
-    return said
+        by_model.setdefault(answer.model, {}).setdefault(answer.sample, {})[answer.labeller] = answer.undetected
+    return by_model
 
 
-def _shares(order: Sequence[str], easy: set[str], said: Said) -> dict[str, float]:
-    """Of each labeller who has come to a sample: the share of those up to there that were broken and not noticed."""
+def _shares(order: Sequence[str], easy: set[str], by_sample: Answers) -> dict[str, float]:
+    """Labeller -> the share of their samples, up to the first without an answer, that were broken and not noticed."""
     shares = {}
-    for name in sorted({name for of_sample in said.values() for name in of_sample}):
-        own = {sample: of_sample[name] for sample, of_sample in said.items() if name in of_sample}
-        walked = _until_unknown(order, easy | own.keys())
+    for labeller in sorted({labeller for of_sample in by_sample.values() for labeller in of_sample}):
+        own = {sample: of_sample[labeller] for sample, of_sample in by_sample.items() if labeller in of_sample}
+        walked = _until_unanswered(order, easy | own.keys())
         if walked:
-            shares[name] = float(np.mean([own.get(sample, False) for sample in walked]))
+            shares[labeller] = float(np.mean([own.get(sample, False) for sample in walked]))
     return shares
 
 
-def _until_unknown(order: Sequence[str], known: set[str]) -> list[str]:
-    """The samples before the first that is not known."""
-    return list(takewhile(known.__contains__, order))
+def _until_unanswered(order: Sequence[str], answered: set[str]) -> list[str]:
+    """The samples before the first without an answer."""
+    return list(takewhile(answered.__contains__, order))

@@ -1,6 +1,6 @@
 """The points that attacks kept against models that answer at random, read from the ledger.
 
-`risk.queries` says what a query meets there.
+`risk.queries` computes what a query meets there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _RANDOM = "SELECT model FROM models WHERE random ORDER BY model"
 _HIT = """(d >= 0 AND CASE o.criterion WHEN 'prediction' THEN d <> o.clean_prediction
     WHEN 'target' THEN d = o.target AND o.target <> s.label ELSE d <> s.label END)"""
 _EARLY, _LATE = "o.draws[1:len(o.draws) // 2]", "o.draws[len(o.draws) // 2 + 1:]"
-# Rows of ledgers without draws know the share of them that met the criterion.
+# Ledgers without draws store the share of them that met the criterion.
 _ROWS = f"""
     SELECT o.sample::VARCHAR AS sample, concat_ws(' ', o.arm, coalesce(o.repeat, 0)) AS point,
            CASE o.kind WHEN 'clean' THEN 0 ELSE o.d_{{norm}} END AS distance, len(o.draws) AS n_draws,
@@ -35,19 +35,19 @@ _ATTACKS = """
 
 
 def read_queries(ledger: Ledger, *, norm: str, arms: Sequence[str], samples: Sequence[str]) -> dict[str, QueryPoints]:
-    """The points of every model that answers at random, in the order of these samples."""
+    """Model -> its kept points, in the order of these samples, for each model that answers at random."""
     models = ledger.query(_RANDOM)["model"].to_pylist()
     return {str(model): _points(ledger, str(model), norm, arms, samples) for model in models}
 
 
 def on_queries(models: Iterable[str]) -> list[str]:
-    """In words, what numbers about models that answer at random mean."""
+    """A note on what the numbers of models that answer at random mean."""
     named = ", ".join(models)
     if not named:
         return []
     return [
         f"Answers at random: {named}. Clean accuracy, robust accuracy and attack success rate count queries, each "
-        "one draw; distances are of points that most draws call a success."
+        "one draw; distances are those of points where most draws are a success."
     ]
 
 

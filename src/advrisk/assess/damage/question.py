@@ -1,4 +1,4 @@
-"""Damage as a study asks for it, or as somebody asks instead: which question, which curve, whose answers."""
+"""The question of damage: its spec, evasion curve and answers, from the study or from options that replace it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,13 +28,13 @@ AnyEvasion = Evasion | Path | str | float  # a curve, a file, `average`, or a si
 
 @dataclass(frozen=True)
 class DamageQuestion:
-    """What is asked, the evasion curve that it names, and notes on that; and what needs no study."""
+    """A validated spec, its evasion curve with notes, and options that need no study."""
 
-    asked: DamageSpec
+    spec: DamageSpec
     curve: Evasion | None = None
     notes: tuple[str, ...] = ()
-    cost: float | None = None  # in place of that which is asked
-    answers: str | None = None  # the address of the database with what people said
+    cost: float | None = None  # replaces the cost of the spec
+    answers: str | None = None  # the URL of the database with the answers of people
 
 
 @assessments.register("damage")
@@ -43,32 +43,32 @@ class Damage(Assessment):
 
     kind = DamageAssessment
 
-    def question(self, context: Context, given: Mapping[str, Any]) -> DamageQuestion:
-        """The study's question with what was given instead; a curve is read now."""
-        changed = {name: value for name, value in {**context.asked, **given}.items() if value is not None}
-        paid = {name: changed.pop(name, None) for name in ("cost", "answers")}
-        return replace(damage_question(context, **changed), **paid)
+    def question(self, context: Context, options: Mapping[str, Any]) -> DamageQuestion:
+        """The study's question, changed by the options; reads the evasion curve."""
+        changed = {name: value for name, value in {**context.asked, **options}.items() if value is not None}
+        other = {name: changed.pop(name, None) for name in ("cost", "answers")}
+        return replace(damage_question(context, **changed), **other)
 
     def assess(self, context: Context, question: DamageQuestion) -> DamageAssessment | Unanswered:
-        """The answer, beside what people said (from the database that is asked for, or the run's own)."""
-        asked = question.asked
-        said, unread = _said(context.folder, question.answers, asked.norm)
-        stopped = stopping_words(context.stopping, context.study, level=asked.level)
+        """Assess damage, with the answers of people from the named database or the run's own."""
+        spec = question.spec
+        answers, unread = _answers(context.folder, question.answers, spec.norm)
+        stopped = stopping_words(context.stopping, context.study, level=spec.level)
         try:
-            found = assess_damage(
+            assessment = assess_damage(
                 context.ledger,
-                asked,
+                spec,
                 seed=context.seed,
                 evasion=question.curve,
-                answers=said,
-                cost=asked.cost if question.cost is None else question.cost,
+                answers=answers,
+                cost=spec.cost if question.cost is None else question.cost,
                 samples_left=context.samples_left,
                 written=context.written,
                 notes=(*stopped, *question.notes, *unread),
             )
         except RiskError as error:  # corruptions alone, say
             return Unanswered(" ".join([str(error), *stopping_words(context.stopping, context.study)]))
-        return replace(found, part=tuple(context.view.sentences()))
+        return replace(assessment, part=tuple(context.view.sentences()))
 
     def asked(self, context: Context) -> Mapping[str, Any]:
         """Always."""
@@ -76,7 +76,7 @@ class Damage(Assessment):
         return {}
 
     def sections(self, result: DamageAssessment, models: Sequence[str]) -> Iterable[Section]:
-        """The models, least damage first, and what tells them apart."""
+        """The models, least damage first, and their differences."""
         return sections(result, models)
 
     def quantities(self, result: DamageAssessment) -> Iterable[NamedEstimate]:
@@ -90,66 +90,66 @@ class Damage(Assessment):
 
 
 def damage_question(
-    context: Context, *, norm: Norm | None = None, evasion: AnyEvasion | None = None, **given: Any
+    context: Context, *, norm: Norm | None = None, evasion: AnyEvasion | None = None, **options: Any
 ) -> DamageQuestion:
-    """The study's question with what was given instead."""
-    asked = context.study.assess.damage if context.study else DamageSpec(norm=norm or context.norm)
+    """The study's question, changed by the options."""
+    spec = context.study.assess.damage if context.study else DamageSpec(norm=norm or context.norm)
     if context.decision_level is not None:
-        given = {"level": context.decision_level} | given
+        options = {"level": context.decision_level} | options
     curve = evasion if callable(evasion) else None
     notes: tuple[str, ...] = ()
     if evasion == AVERAGE:
-        if asked.cost is not None:
-            notes = (f"The study's cost of {asked.cost:,.10g} is left out: relative damage has none.",)
-        given = {"detector": None, "cost": None} | given | {"evasion": AVERAGE}
+        if spec.cost is not None:
+            notes = (f"The study's cost of {spec.cost:,.10g} is left out: relative damage has none.",)
+        options = {"detector": None, "cost": None} | options | {"evasion": AVERAGE}
     elif evasion is not None and curve is None:
-        given |= {"evasion": str(evasion)}
-    elif evasion is None and norm not in (None, asked.norm) and asked.evasion not in (None, AVERAGE):
+        options |= {"evasion": str(evasion)}
+    elif evasion is None and norm not in (None, spec.norm) and spec.evasion not in (None, AVERAGE):
         raise RiskError(
-            f"the study's evasion curve is for {asked.norm}, and damage is asked for in {norm}; give a curve for "
+            f"the study's evasion curve is for {spec.norm}, and damage is asked for in {norm}; give a curve for "
             f"{norm}, or `{AVERAGE}`"
         )
-    if norm is not None and norm != asked.norm:  # sizes in one norm mean nothing in another
-        given = {"norm": norm, "thresholds": None} | given
-    asked = validated(DamageSpec, asked.model_dump() | given, OPTIONS)
-    refuse_beyond_data(context.folder, asked, curve)
-    if curve is not None or asked.evasion in (None, AVERAGE):
-        return DamageQuestion(asked, curve, notes)
-    if asked.evasion_file is None:
-        return DamageQuestion(asked, threshold(float(asked.evasion or 0.0)))
-    path = context.folder / EVASION_FILE if evasion is None else Path(asked.evasion_file)  # the study's is kept here
-    return DamageQuestion(asked, read_evasion(path, norm=asked.norm), evasion_notes(path))
+    if norm is not None and norm != spec.norm:  # sizes in one norm mean nothing in another
+        options = {"norm": norm, "thresholds": None} | options
+    spec = validated(DamageSpec, spec.model_dump() | options, OPTIONS)
+    refuse_beyond_data(context.folder, spec, curve)
+    if curve is not None or spec.evasion in (None, AVERAGE):
+        return DamageQuestion(spec, curve, notes)
+    if spec.evasion_file is None:
+        return DamageQuestion(spec, threshold(float(spec.evasion or 0.0)))
+    path = context.folder / EVASION_FILE if evasion is None else Path(spec.evasion_file)  # the run keeps the study's
+    return DamageQuestion(spec, read_evasion(path, norm=spec.norm), evasion_notes(path))
 
 
-def refuse_beyond_data(folder: Path, asked: DamageSpec, curve: Evasion | None = None) -> None:
-    """A size, also that of a threshold, beyond any two inputs of the run's data; where the run says how far that is."""
+def refuse_beyond_data(folder: Path, spec: DamageSpec, curve: Evasion | None = None) -> None:
+    """Refuse sizes larger than the distance of any two inputs of the run's data, if the run records it."""
     if (extent := read_extent(folder)) is None:
         return
-    evasion = curve.tau if isinstance(curve, ThresholdEvasion) else asked.evasion
-    sizes = [("thresholds", size) for size in asked.thresholds or ()]
+    evasion = curve.tau if isinstance(curve, ThresholdEvasion) else spec.evasion
+    sizes = [("thresholds", size) for size in spec.thresholds or ()]
     sizes += [("evasion", evasion)] if isinstance(evasion, float) else []
-    for place, size in sizes:
-        if complaint := extent.complaint(size, asked.norm):
-            raise OPTIONS.error((place,), complaint)
+    for option, size in sizes:
+        if complaint := extent.complaint(size, spec.norm):
+            raise OPTIONS.error((option,), complaint)
 
 
 def answers_of_detector(
     context: Context, detector: Mapping[str, Any], *, norm: Norm | None, arms: list[str] | None
 ) -> tuple[AnswerRows, Norm]:
-    """What a detector says of clean inputs and nearest successes, and the norm of the sizes."""
-    asked = damage_question(context, norm=norm, evasion=AVERAGE, **({} if arms is None else {"arms": arms})).asked
+    """A detector's answers to clean inputs and nearest successes, and the norm of the sizes."""
+    spec = damage_question(context, norm=norm, evasion=AVERAGE, **({} if arms is None else {"arms": arms})).spec
     alarm = validated(AlarmSpec, detector, OPTIONS)
-    distances = smallest_distances(context.ledger, norm=asked.norm, arms=asked.arms)
-    found = detector_answers(context.ledger, distances, alarm.name, threshold=alarm.alarm)
-    rows = AnswerRows(tuple(found.sizes.tolist()), tuple(found.undetected.tolist()), found.models, found.arms)
-    return rows, asked.norm
+    distances = smallest_distances(context.ledger, norm=spec.norm, arms=spec.arms)
+    answers = detector_answers(context.ledger, distances, alarm.name, threshold=alarm.alarm)
+    rows = AnswerRows(tuple(answers.sizes.tolist()), tuple(answers.undetected.tolist()), answers.models, answers.arms)
+    return rows, spec.norm
 
 
-def _said(folder: Path, url: str | None, norm: Norm) -> tuple[list[Answer], list[str]]:
-    """What people answered; a database that cannot be read is no reason to say nothing, unless it was named."""
+def _answers(folder: Path, url: str | None, norm: Norm) -> tuple[list[Answer], list[str]]:
+    """The answers of people, or a note if the database is unreadable; raises an error only if it was named."""
     try:
         return read_answers(folder, url, norm=norm), []
     except LedgerError as error:
         if url is not None:
             raise
-        return [], [f"What people answered is left out: {error}."]
+        return [], [f"Answers of people are left out: {error}."]

@@ -1,4 +1,4 @@
-"""An assessment of damage as a table: one number on each row."""
+"""An assessment of damage as a table with one number per row."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from advrisk.risk.decision import Pair
 if TYPE_CHECKING:
     from advrisk.assess.damage.assessment import DamageAssessment, ModelDamage
 
-# `eps` is the size of a robust accuracy or an attack success rate, `other` the model that a difference is taken from,
-# `verdict` what stands beside the number that models are ranked by.
+# `eps` is the size of a robust accuracy or an attack success rate, `other` the model with which a difference compares,
+# `verdict` belongs to the number that ranks the models.
 COLUMNS: Columns = {
     "model": "text",
     "name": "text",
@@ -23,36 +23,36 @@ COLUMNS: Columns = {
 }
 
 
-def damage_rows(found: "DamageAssessment") -> list[Row]:
-    """The numbers of every model, least damage first, then the difference of every two."""
-    rows = [row for model in found.models for row in _of_model(model)]
-    return [*rows, *(_of_pair(pair) for pair in found.pairs)]
+def damage_rows(assessment: "DamageAssessment") -> list[Row]:
+    """The numbers of every model, least damage first, then every pairwise difference."""
+    rows = [row for model in assessment.models for row in _of_model(model)]
+    return [*rows, *(_of_pair(pair) for pair in assessment.pairs)]
 
 
-def _of_model(one: "ModelDamage") -> Iterator[Row]:
-    beside = one.by_detector
+def _of_model(row: "ModelDamage") -> Iterator[Row]:
+    by_detector = row.by_detector
     named: dict[str, Estimate | float | None] = {
-        "clean_accuracy": one.clean_accuracy,
-        "clean_loss": one.clean_loss,
-        "clean_rejection": one.clean_rejection,
-        "damage": one.damage,
-        "relative_damage": one.relative_damage,
-        "clean_error_part": one.clean_error_part,
-        "extrapolated": one.extrapolated,
-        **({} if beside is None else {f"detector_{name}": found for name, found in vars(beside).items()}),
-        "by_people": one.by_people,
-        "operational_risk": one.operational_risk,
-        "probability_best": one.probability_best,
-        "minimal_distance": None if one.minimal_size is None else one.minimal_size.estimate,
-        "mean_distance": None if one.mean_size is None else one.mean_size.estimate,
+        "clean_accuracy": row.clean_accuracy,
+        "clean_loss": row.clean_loss,
+        "clean_rejection": row.clean_rejection,
+        "damage": row.damage,
+        "relative_damage": row.relative_damage,
+        "clean_error_part": row.clean_error_part,
+        "extrapolated": row.extrapolated,
+        **({} if by_detector is None else {f"detector_{name}": value for name, value in vars(by_detector).items()}),
+        "by_people": row.by_people,
+        "operational_risk": row.operational_risk,
+        "probability_best": row.probability_best,
+        "minimal_distance": None if row.minimal_size is None else row.minimal_size.estimate,
+        "mean_distance": None if row.mean_size is None else row.mean_size.estimate,
     }
-    for name, found in named.items():
-        if found is not None:
-            verdict = one.verdict if found is one.ranked_by else None
-            yield _row(one.model, name, found, verdict=verdict)
-    for name, shares in (("robust_accuracy", one.robust_accuracy), ("attack_success_rate", one.success_ratio)):
+    for name, value in named.items():
+        if value is not None:
+            verdict = row.verdict if value is row.ranked_by else None
+            yield _row(row.model, name, value, verdict=verdict)
+    for name, shares in (("robust_accuracy", row.robust_accuracy), ("attack_success_rate", row.success_ratio)):
         for eps, share in shares.items():
-            yield _row(one.model, name, share, eps=eps)
+            yield _row(row.model, name, share, eps=eps)
 
 
 def _of_pair(pair: Pair) -> Row:
@@ -64,12 +64,12 @@ def _of_pair(pair: Pair) -> Row:
 def _row(
     model: str,
     name: str,
-    found: Estimate | float,
+    value: Estimate | float,
     *,
     eps: float | None = None,
     other: str | None = None,
     verdict: str | None = None,
 ) -> Row:
-    told = estimate_columns(found) if isinstance(found, Estimate) else estimate_columns(None) | {"value": found}
-    place = {"model": model, "name": name, "eps": eps, "other": other}
-    return place | told | {"verdict": verdict, "more_samples": None}
+    numbers = estimate_columns(value) if isinstance(value, Estimate) else estimate_columns(None) | {"value": value}
+    key = {"model": model, "name": name, "eps": eps, "other": other}
+    return key | numbers | {"verdict": verdict, "more_samples": None}

@@ -1,4 +1,4 @@
-"""Detectors of a run: the table of each in front of each model, which arm defeats it, and which detector is better."""
+"""Assess the detectors of a run: a table of each in front of each model, the arms that defeat it, and comparisons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class DetectorTable:
 
     @property
     def worst_single(self) -> Mapping[str, Entry]:
-        """The single-armed objective with the least average AUROC and what it leaves; several where they are equal."""
+        """The single-armed objective with the least average AUROC, with its entry; several if they are equal."""
         return {name: self.table.average.entries[name] for name in self.table.average.worst_single}
 
 
@@ -81,7 +81,7 @@ class DetectionAssessment(Tabular):
     """Every detector in front of every model."""
 
     tables: tuple[DetectorTable, ...]  # by model, the best detector first
-    pairs: Mapping[str, tuple[DetectorPair, ...]]  # model -> every two detectors
+    pairs: Mapping[str, tuple[DetectorPair, ...]]  # by model
     tpr: float
     level: float
     threshold: Threshold
@@ -92,15 +92,15 @@ class DetectionAssessment(Tabular):
 
     def of(self, model: str, detector: str) -> DetectorTable:
         """The table of a model and a detector, by its name or full name."""
-        found = [one for one in self.tables if one.model == model and detector in (one.name, one.detector)]
-        if not found:
-            known = [f"{one.model}, {one.name}" for one in self.tables]
-            raise RiskError(f"no table of {model}, {detector}; {did_you_mean(f'{model}, {detector}', known)}")
-        return found[0]
+        tables = [one for one in self.tables if one.model == model and detector in (one.name, one.detector)]
+        if not tables:
+            names = [f"{one.model}, {one.name}" for one in self.tables]
+            raise RiskError(f"no table of {model}, {detector}; {did_you_mean(f'{model}, {detector}', names)}")
+        return tables[0]
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models, each once."""
+        """The names of the models."""
         return tuple(dict.fromkeys(one.model for one in self.tables))
 
     def rows(self) -> list[TableRow]:
@@ -122,9 +122,9 @@ def assess_detection(
 ) -> DetectionAssessment:
     """The multi-armed evaluation of a run's detectors.
 
-    `detectors` are names or full names; by default all that scored the run, of several of one name the last, and those
-    that did not score everything are left out with a note. `arms` are names or patterns; by default the study's
-    attacks. At `threshold` it is asked which arm defeats a detector.
+    `detectors` are names or full names; by default all that scored the run, the latest of each name. Those that did not
+    score everything are left out with a note. `arms` are names or patterns; by default the study's attacks.
+    `threshold` decides which arms defeat a detector.
     """
     check_rates(tpr=tpr, level=level, resamples=resamples)
     settings = Settings(tpr, level, resamples, seed)
@@ -134,10 +134,10 @@ def assess_detection(
     pairs, left_out, notes, unscored = {}, {}, list[str](), list[str]()
     uncalibrated: dict[str, list[str]] = {}
     for model, chosen in chosen_arms(ledger, one_or_many(arms), models).items():
-        found = read_attacked(ledger, model, chosen)
-        scores = {name: read_scores(ledger, name, found) for name in names}
+        attacked = read_attacked(ledger, model, chosen)
+        scores = {name: read_scores(ledger, name, attacked) for name in names}
         whole = {name: scored for name, scored in scores.items() if not n_unscored(scored)}
-        unscored += [_on_unscored(ledger, name, scores[name], found) for name in names if name not in whole]
+        unscored += [_on_unscored(ledger, name, scores[name], attacked) for name in names if name not in whole]
         if unscored and detectors is not None:
             raise RiskError(unscored[0])
         limits = {}
@@ -145,12 +145,14 @@ def assess_detection(
             limits[name], lacking = alarm_thresholds(ledger, name, {model: scored.clean}, limit)
             if lacking:
                 uncalibrated.setdefault(name, []).append(model)
-        of_model = [_table(name, scored, found, settings, limits[name][model], notes) for name, scored in whole.items()]
+        of_model = [
+            _table(name, scored, attacked, settings, limits[name][model], notes) for name, scored in whole.items()
+        ]
         of_model.sort(key=_by_auroc)
         tables += of_model
         pairs[model] = _pairs(of_model, level)
-        left_out[model] = found.n_unfinished + found.n_without_verdict
-        notes += _on_left_out(found)
+        left_out[model] = attacked.n_unfinished + attacked.n_without_verdict
+        notes += _on_left_out(attacked)
     if not tables:
         raise RiskError(unscored[0])
     return DetectionAssessment(
@@ -171,11 +173,11 @@ def assess_detection(
 def _named(ledger: Ledger, detectors: Sequence[str] | None) -> list[str]:
     if detectors is not None:
         return list(dict.fromkeys(find_detector(ledger, name) for name in detectors))
-    held = detectors_of(ledger)
+    scored = detectors_of(ledger)
     own = set(own_detectors(ledger))
-    latest = {full.rpartition("@")[0]: full for full in held if full in own}
-    if not latest and held:
-        others = sorted({full.rpartition("@")[0] for full in held})
+    latest = {full.rpartition("@")[0]: full for full in scored if full in own}
+    if not latest and scored:
+        others = sorted({full.rpartition("@")[0] for full in scored})
         raise RiskError(
             f"the study has no detector now; {', '.join(others)} scored this run before: name one, as in `--detector "
             f"{others[0]}`, or put it back under `detectors` in the study and run it again"
@@ -185,36 +187,36 @@ def _named(ledger: Ledger, detectors: Sequence[str] | None) -> list[str]:
     return list(latest.values())
 
 
-def _on_unscored(ledger: Ledger, detector: str, scored: Scored, found: Attacked) -> str:
+def _on_unscored(ledger: Ledger, detector: str, scored: Scored, attacked: Attacked) -> str:
     return (
-        f"{detector} has not scored {counted(n_unscored(scored), 'sample')} of {len(found.samples)} of {found.model}; "
-        f"{what_to_score(ledger, detector)}"
+        f"{detector} has not scored {counted(n_unscored(scored), 'sample')} of {len(attacked.samples)} of "
+        f"{attacked.model}; {what_to_score(ledger, detector)}"
     )
 
 
 def _table(
-    detector: str, scored: Scored, found: Attacked, settings: Settings, threshold: float, notes: list[str]
+    detector: str, scored: Scored, attacked: Attacked, settings: Settings, threshold: float, notes: list[str]
 ) -> DetectorTable:
     if not scored.success.any():
-        notes.append(f"No arm succeeded against {found.model}: there is nothing to detect, and no AUROC to tell.")
-    places = [n for n, arm in enumerate(found.arms) if arm.family != ADAPTIVE or arm.against == detector]
-    notes += _on_unjudged(detector, found, places)
-    tried = [place for place in places if found.attacked[place].any()]
+        notes.append(f"No arm succeeded against {attacked.model}: there is nothing to detect, and no AUROC.")
+    tried_arms = [n for n, arm in enumerate(attacked.arms) if arm.family != ADAPTIVE or arm.against == detector]
+    notes += _on_unjudged(detector, attacked, tried_arms)
+    tried = [place for place in tried_arms if attacked.attacked[place].any()]
     return DetectorTable(
-        model=found.model,
+        model=attacked.model,
         detector=detector,
-        n=len(found.samples),
+        n=len(attacked.samples),
         table=detection_table(scored, detector, settings),
-        defeat=defeats(scored, tried, found.passes, found.attacked, threshold=threshold, level=settings.level),
+        defeat=defeats(scored, tried, attacked.passes, attacked.attacked, threshold=threshold, level=settings.level),
     )
 
 
-def _on_unjudged(detector: str, found: Attacked, places: Sequence[int]) -> list[str]:
-    """Of arms that gave no verdict on some samples: only adaptive ones take no sample away by that."""
-    n_missing = {found.arms[place].label: int((~found.judged[place]).sum()) for place in places}
+def _on_unjudged(detector: str, attacked: Attacked, indices: Sequence[int]) -> list[str]:
+    """Notes on arms without a verdict on some samples, which only adaptive arms may lack."""
+    n_missing = {attacked.arms[index].label: int((~attacked.judged[index]).sum()) for index in indices}
     return [
-        f"{found.model}: {label} gave no verdict on {n} of {counted(len(found.samples), 'sample')}. What survives of "
-        f"{detector.rpartition('@')[0]} is told of the others; see `advrisk status`."
+        f"{attacked.model}: {label} gave no verdict on {n} of {counted(len(attacked.samples), 'sample')}. What "
+        f"survives of {detector.rpartition('@')[0]} refers to the others; see `advrisk status`."
         for label, n in n_missing.items()
         if n
     ]
@@ -232,13 +234,13 @@ def _pairs(tables: Sequence[DetectorTable], level: float) -> tuple[DetectorPair,
     )
 
 
-def _on_left_out(found: Attacked) -> list[str]:
+def _on_left_out(attacked: Attacked) -> list[str]:
     notes = []
-    if found.n_unfinished:
-        notes.append(f"{found.model}: not finished, and left out: {counted(found.n_unfinished, 'sample')}.")
-    if found.n_without_verdict:
+    if attacked.n_unfinished:
+        notes.append(f"{attacked.model}: not finished, and left out: {counted(attacked.n_unfinished, 'sample')}.")
+    if attacked.n_without_verdict:
         notes.append(
-            f"{found.model}: left out because an attack gave no verdict: "
-            f"{counted(found.n_without_verdict, 'sample')}. An error is never counted as robust."
+            f"{attacked.model}: left out because an attack gave no verdict: "
+            f"{counted(attacked.n_without_verdict, 'sample')}. An error is never counted as robust."
         )
     return notes

@@ -1,4 +1,4 @@
-"""The ROC of every detector in one group of arms, beside that of chance."""
+"""The ROC of every detector in one group of arms, and that of chance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from advrisk.risk.detection.groups import MULTI_ARMED
 from advrisk.risk.detection.roc import Floats, Roc
 from advrisk.risk.detection.table import Row
 
-RATES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of false alarms, at which a curve is read
+RATES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of false alarms, at which a curve is evaluated
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,20 +24,20 @@ class GroupCurves:
     table: DetectorTable
     row: Row
     roc: Mapping[str, Roc]  # column -> curve; without those that broke no sample
-    chance: tuple[Floats, Floats] | None  # false- and true-positive rates of random numbers against all arms
+    chance: tuple[Floats, Floats] | None  # false- and true-positive rates of random scores against all arms
 
     def detected(self, rate: float) -> float | None:
-        """The share of broken samples that is detected, against all arms, at no more false alarms than this."""
+        """The share of broken samples detected, against all arms, at this rate of false alarms."""
         return _read(self.roc[MULTI_ARMED].fpr, self.roc[MULTI_ARMED].tpr, rate) if MULTI_ARMED in self.roc else None
 
     def chance_detected(self, rate: float) -> float | None:
-        """The same of random numbers."""
+        """`detected` for random scores."""
         return None if self.chance is None else float(np.interp(rate, *self.chance))
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
+        """All fields as plain values, for JSON."""
         chance = None if self.chance is None else dict(zip(("fpr", "tpr"), self.chance, strict=True))
-        told = {
+        fields = {
             "model": self.table.model,
             "detector": self.table.detector,
             "group": self.row.label,
@@ -47,24 +47,24 @@ class GroupCurves:
             "roc": {name: roc._asdict() for name, roc in self.roc.items()},
             "chance_roc": chance,
         }
-        return dict(plain(told))
+        return dict(plain(fields))
 
 
-def group_curves(found: DetectionAssessment, asked: str) -> tuple[GroupCurves, ...]:
-    """Of every detector that has this group: `linf 8/255`, `linf-8/255` and `linf-0.0313725` are one."""
-    labels = {one: one.table.group_label(asked) for one in found.tables}
+def group_curves(assessment: DetectionAssessment, group: str) -> tuple[GroupCurves, ...]:
+    """The curves of every detector with this group: `linf 8/255`, `linf-8/255` and `linf-0.0313725` are one."""
+    labels = {one: one.table.group_label(group) for one in assessment.tables}
     curves = tuple(_curves(one, label) for one, label in labels.items() if label is not None)
     if not curves:
-        known = dict.fromkeys(label for one in found.tables for label in one.table.groups)
-        raise RiskError(f"there is no group {asked!r}; {did_you_mean(asked, known)}")
+        groups = dict.fromkeys(label for one in assessment.tables for label in one.table.groups)
+        raise RiskError(f"there is no group {group!r}; {did_you_mean(group, groups)}")
     return curves
 
 
 def _curves(one: DetectorTable, label: str) -> GroupCurves:
     row = one.table.row(label)
-    known = [name for name, entry in row.entries.items() if entry.auroc is not None]
-    chance = one.table.chance_roc(label) if MULTI_ARMED in known else None
-    return GroupCurves(one, row, {name: one.table.roc(label, name) for name in known}, chance)
+    measured = [name for name, entry in row.entries.items() if entry.auroc is not None]
+    chance = one.table.chance_roc(label) if MULTI_ARMED in measured else None
+    return GroupCurves(one, row, {name: one.table.roc(label, name) for name in measured}, chance)
 
 
 def _read(fpr: Floats, tpr: Floats, rate: float) -> float:

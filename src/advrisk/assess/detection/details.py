@@ -1,4 +1,4 @@
-"""What is behind the averages of detectors: every group and objective, and every arm."""
+"""The details of detectors: every group and objective, and every arm."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -26,14 +26,14 @@ def fpr_name(tpr: float) -> str:
 
 
 def row_label(row: Row) -> str:
-    """The heading of a row: an average that leaves out groups says of how many it is made."""
+    """The heading of a row; an average that leaves out groups names their number."""
     if not row.left_out:
         return row.label
     return f"{row.label} of {len(row.groups)} of {len(row.groups) + len(row.left_out)} groups"
 
 
 def detector_group(one: DetectorTable, tpr: float) -> Group:
-    """One detector in front of one model: both its numbers in every group, and the arms that get past it."""
+    """One detector in front of one model: AUROC and FPR in every group, and the arms that evade it."""
     where = f"{one.name} in front of {one.model}"
     shown = (
         _by_group(one, f"AUROC of {where}, by group", "auroc"),
@@ -44,7 +44,7 @@ def detector_group(one: DetectorTable, tpr: float) -> Group:
 
 
 def successes_group(one: DetectorTable) -> Group:
-    """How many arms of each group broke a sample: the same for every detector of a model."""
+    """The number of arms of each group that broke a sample: the same for every detector of a model."""
     title = f"Successful arms per attackable sample of {one.model}, by group"
     others = (_ALL_ARMS, _BROKEN, Column(PAPER, "number"))
     columns = distinct_columns([_GROUP, *(Column(name, "number") for name in one.table.columns), *others])

@@ -17,9 +17,9 @@ _POINTS = 200  # of a curve
 _SINGLE = "dash"
 
 
-def roc_figures(found: DetectionAssessment) -> Iterator[Alternatives]:
-    """For each model its groups, of which a page shows one at a time."""
-    of_model = {model: [one for one in found.tables if one.model == model] for model in found.models}
+def roc_figures(assessment: DetectionAssessment) -> Iterator[Alternatives]:
+    """Each model's groups, as alternatives of one figure."""
+    of_model = {model: [one for one in assessment.tables if one.model == model] for model in assessment.models}
     drawn = [(model, group) for model, tables in of_model.items() for group in _groups(tables)]
     figures = {
         (model, group): Figure(
@@ -29,13 +29,13 @@ def roc_figures(found: DetectionAssessment) -> Iterator[Alternatives]:
         )
         for model, group in drawn
     }
-    for model in found.models:
+    for model in assessment.models:
         if own := tuple(figure for (of, _), figure in figures.items() if of == model):
             yield Alternatives("Group", own)
 
 
 def _groups(tables: Sequence[DetectorTable]) -> list[str]:
-    """Every group with a ROC; the one that is worst for the best detector first."""
+    """Every group with a ROC; the worst group of the best detector first."""
     table = tables[0].table
     drawn = [label for label in table.groups if table.row(label).entries[MULTI_ARMED].auroc]
     worst = [one.table.worst_group for one in tables]
@@ -43,12 +43,12 @@ def _groups(tables: Sequence[DetectorTable]) -> list[str]:
 
 
 def roc_curves(tables: Sequence[DetectorTable], group: str) -> Plot:
-    """Of each detector of one model: multi-armed, and by the one objective that is worst for it; and chance."""
-    lines = [_chance(group, tables[0].table)]  # the same for all detectors: arms and successes are
-    for place, one in enumerate(tables):
-        colour = cycled(COLOURS, place)
+    """The ROC of each detector of one model, multi-armed and by its worst single objective, and of chance."""
+    lines = [_chance(group, tables[0].table)]  # the same for all detectors, as arms and successes are
+    for index, one in enumerate(tables):
+        colour = cycled(COLOURS, index)
         curve = _line(one.name, thinned(one.table.roc(group)), {"color": colour, "width": 2.5})
-        lines.append(curve | {"mode": "lines+markers", "marker": few_marks(place)})
+        lines.append(curve | {"mode": "lines+markers", "marker": few_marks(index)})
         for single in one.table.row(group).worst_single[:1]:
             line = {"color": colour, "width": 1.5, "dash": _SINGLE}
             lines.append(_line(f"{one.name}, {single} alone", thinned(one.table.roc(group, single)), line))
@@ -70,7 +70,7 @@ def roc_curves(tables: Sequence[DetectorTable], group: str) -> Plot:
 
 
 def _chance(group: str, table: DetectionTable) -> Plot:
-    """What random numbers would get against all arms of a group: below the diagonal, and the lower the more arms."""
+    """The ROC of random scores against all arms of a group: below the diagonal, and lower with more arms."""
     fpr, tpr = (rates.tolist() for rates in table.chance_roc(group))
     n_arms = table.row(group).entries[MULTI_ARMED].n_arms
     return _line(f"chance, {counted(n_arms, 'arm')}", (fpr, tpr), {"color": GRAY, "width": 1.5, "dash": "dot"})
@@ -90,9 +90,9 @@ def _line(name: str, rates: tuple[list[float], list[float]], line: dict[str, Any
 
 
 def thinned(roc: Roc) -> tuple[list[float], list[float]]:
-    """Both rates at some hundred points: corners of the curve, evenly along it; the first and the last among them."""
+    """Both rates at up to `_POINTS` corners, evenly along the curve, including the first and the last."""
     moved = np.abs(np.diff(roc.fpr, prepend=0)) + np.abs(np.diff(roc.tpr, prepend=0))
     along = np.cumsum(moved)
-    places = np.searchsorted(along, np.linspace(0, along[-1], _POINTS)).clip(0, along.size - 1)
-    kept = np.unique([0, *places, along.size - 1])
+    indices = np.searchsorted(along, np.linspace(0, along[-1], _POINTS)).clip(0, along.size - 1)
+    kept = np.unique([0, *indices, along.size - 1])
     return roc.fpr[kept].tolist(), roc.tpr[kept].tolist()

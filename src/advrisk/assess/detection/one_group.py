@@ -1,4 +1,4 @@
-"""What is shown of one group of arms: each detector beside chance, and what it detects at some false-alarm rates."""
+"""Sections of one group of arms: each detector against chance, and its detection rates."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,18 +12,18 @@ from advrisk.core.sections import Column, Section, Table, Text, Value
 from advrisk.risk.detection.groups import MULTI_ARMED
 
 _DETECTED = (
-    "Broken samples, each against all arms of the group. --json holds every point of the curves; the report draws them."
+    "Broken samples, each against all arms of the group. --json has every point of the curves; the report draws them."
 )
 
 
-def group_sections(found: DetectionAssessment, curves: Sequence[GroupCurves]) -> Iterator[Section]:
-    """Every detector that has the group, in front of every model."""
+def group_sections(assessment: DetectionAssessment, curves: Sequence[GroupCurves]) -> Iterator[Section]:
+    """Every detector with this group, in front of every model."""
     first = {one.table.model: one for one in reversed(curves)}
     firsts = [first[model] for model in dict.fromkeys(one.table.model for one in curves)]
     yield Text(tuple(_on_arms(one) for one in firsts))
-    yield _measured(found, curves)
+    yield _measured(assessment, curves)
     yield _detected(curves, firsts)
-    yield Text((AUROC, *found.notes))
+    yield Text((AUROC, *assessment.notes))
 
 
 def _on_arms(one: GroupCurves) -> str:
@@ -32,10 +32,10 @@ def _on_arms(one: GroupCurves) -> str:
     return f"{one.table.model}, {one.row.label}: {counted(entry.n_arms, 'arm')} broke {of}."
 
 
-def _measured(found: DetectionAssessment, curves: Sequence[GroupCurves]) -> Table:
+def _measured(assessment: DetectionAssessment, curves: Sequence[GroupCurves]) -> Table:
     columns = (
         *(Column("detector"), Column("model"), Column("AUROC", "number"), Column("chance", "number")),
-        *(Column("arms", "count"), Column(fpr_name(found.tpr), "share"), Column("FPR by chance", "share")),
+        *(Column("arms", "count"), Column(fpr_name(assessment.tpr), "share"), Column("FPR by chance", "share")),
     )
     entries = [(one.table, one.row.entries[MULTI_ARMED]) for one in curves]
     rows = tuple(

@@ -1,4 +1,4 @@
-"""How well the detectors that scored a run hold."""
+"""The question of detection: the performance of the detectors that scored a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,8 +24,8 @@ class Detection(Assessment):
     kind = DetectionAssessment
 
     def assess(self, context: Context, spec: DetectionOptions) -> DetectionAssessment:
-        """Of all detectors, where none is named."""
-        found = assess_detection(
+        """Assess the named detectors, by default all."""
+        assessment = assess_detection(
             context.ledger,
             detectors=spec.detectors,
             models=spec.models,
@@ -36,10 +36,10 @@ class Detection(Assessment):
             threshold={"false_alarms": spec.false_alarms} if spec.threshold is None else spec.threshold,
             seed=key("detection", context.seed),
         )
-        return replace(found, notes=(*context.view.sentences(), *found.notes))
+        return replace(assessment, notes=(*context.view.sentences(), *assessment.notes))
 
     def asked(self, context: Context) -> Mapping[str, Any] | None:
-        """Where detectors scored the run; the one alone that a part of it is asked with."""
+        """No options if detectors scored the run, or the one detector that a part uses; else None."""
         if not detectors_of(context.ledger):
             return None
         alarm = context.asked.get("detector")
@@ -49,12 +49,12 @@ class Detection(Assessment):
         return {"detectors": [alarm["name"]], "threshold": limit}
 
     def missing(self, ledger: Ledger, why: str) -> str:
-        """That nobody asked."""
+        """A note if no detector was assessed."""
         del ledger
         return "" if why else "No detector was assessed."
 
     def sections(self, result: DetectionAssessment, models: Sequence[str]) -> Iterable[Section]:
-        """Every detector in front of every model, the best first; then what is behind the averages."""
+        """Every detector in front of every model, the best first; then every group and arm."""
         return sections(result, models)
 
     def quantities(self, result: DetectionAssessment) -> Iterable[NamedEstimate]:

@@ -1,4 +1,4 @@
-"""What arms did to a model's samples and what a detector says of it, from a run's ledger: no loop over rows."""
+"""Outcomes of arms on a model's samples and a detector's scores, from a run's ledger; vectorised over rows."""
 
 import json
 from collections.abc import Sequence
@@ -42,34 +42,34 @@ _VERDICTS = {"success": _SUCCESS, "resisted": _RESISTED, "already_wrong": _ALREA
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """What all arms did to the samples of one model; arms x samples."""
+    """The outcomes of all arms on the samples of one model; arms x samples."""
 
     model: str
     arms: tuple[ScoredArm, ...]
-    samples: tuple[str, ...]  # those on which every arm gave a verdict, adaptive ones aside
+    samples: tuple[str, ...]  # those with a verdict of every arm except adaptive ones
     success: Flags
-    judged: Flags  # the arm gave a verdict: adaptive ones may lack some
-    attacked: Flags  # the arm tried: the clean input is no natural error
-    passes: Floats  # nan where nobody counted
-    n_samples: int  # all that are to be evaluated
+    judged: Flags  # the arm gave a verdict, which adaptive ones may lack
+    attacked: Flags  # the arm ran, as the clean input is no natural error
+    passes: Floats  # nan if passes were not counted
+    n_samples: int  # of the evaluation split
     n_unfinished: int
     n_without_verdict: int
-    _cells: pa.Array  # the cell of ...
-    _rows: Integers  # ... each arm's place; that of the clean inputs is the last
+    _cells: pa.Array  # cells
+    _rows: Integers  # index of each cell's arm; that of the clean inputs is the last
 
     @property
     def attackable(self) -> Flags:
-        """The samples that some arm tried: all but natural errors, and all where success is another prediction."""
+        """The samples that some arm attacked: all but natural errors, or all with the criterion `prediction`."""
         return np.asarray(self.attacked.any(axis=0))
 
 
 def chosen_arms(ledger: Ledger, arms: Sequence[str] | None, models: Sequence[str] | None) -> dict[str, list[ScoredArm]]:
-    """Model -> arms: the study's own attacks (those imported where there is no study), or those named."""
+    """Model -> arms that match; by default the study's own attacks, or the imported ones without a study."""
     table = ledger.query(_ARMS).to_pylist()
     for model in models or ():
-        known = {row["model"] for row in table}
-        if model not in known:
-            raise RiskError(f"no model called {model!r} was attacked in this run; {did_you_mean(model, known)}")
+        attacked = {row["model"] for row in table}
+        if model not in attacked:
+            raise RiskError(f"no model called {model!r} was attacked in this run; {did_you_mean(model, attacked)}")
     table = [row for row in table if models is None or row["model"] in models]
     if arms is None:
         own = "study" if any(row["origin"] == "study" for row in table) else "import"
@@ -79,11 +79,11 @@ def chosen_arms(ledger: Ledger, arms: Sequence[str] | None, models: Sequence[str
     for pattern in arms or ():
         if complaint := no_match(pattern, {row["arm"] for row in table}):
             raise RiskError(complaint)
-    found: dict[str, list[ScoredArm]] = {}
+    by_model: dict[str, list[ScoredArm]] = {}
     for row in table:
         if arms is None or matches(row["arm"], arms):
-            found.setdefault(row["model"], []).extend(_repeats(row))
-    return found
+            by_model.setdefault(row["model"], []).extend(_repeats(row))
+    return by_model
 
 
 def _repeats(row: dict[str, Any]) -> list[ScoredArm]:
@@ -96,23 +96,23 @@ def _repeats(row: dict[str, Any]) -> list[ScoredArm]:
 
 
 def read_attacked(ledger: Ledger, model: str, arms: Sequence[ScoredArm]) -> Attacked:
-    """Samples without a row, or with an error, of some arm are left out, as wherever arms are put together.
+    """Read the outcomes; samples without a row, or with an error, of some arm are left out.
 
-    Adaptive arms take no sample away: they are in no group, and most concern another detector.
+    Adaptive arms exclude no sample: they are in no group, and most concern another detector.
     """
     samples = _samples(ledger)
     cells = ledger.query(_CELLS, {"model": model})
-    names, rows = cells["cell"].combine_chunks(), _arm_places(cells, arms)
+    names, rows = cells["cell"].combine_chunks(), _arm_indices(cells, arms)
     outcomes = ledger.query(_OUTCOMES, {"model": model, "arms": sorted({arm.name for arm in arms})})
-    row, sample = _places(outcomes, names, rows, samples)
+    row, sample = _positions(outcomes, names, rows, samples)
     used = (row >= 0) & (row < len(arms)) & (sample >= 0)
     verdict = np.zeros((len(arms), len(samples)), dtype=np.int8)
     passes = np.full(verdict.shape, np.nan)
     verdict[row[used], sample[used]] = _codes(outcomes["outcome"])[used]
     passes[row[used], sample[used]] = outcomes["passes"].to_numpy(zero_copy_only=False)[used]
     judged = (verdict != 0) & (verdict != _FAILED)
-    usual = [place for place, arm in enumerate(arms) if arm.family != ADAPTIVE]
-    kept = judged[usual].all(axis=0) & judged.any(axis=0)  # the latter matters where all arms are adaptive
+    usual = [index for index, arm in enumerate(arms) if arm.family != ADAPTIVE]
+    kept = judged[usual].all(axis=0) & judged.any(axis=0)  # the latter matters if all arms are adaptive
     missing = ~kept & (verdict[usual or slice(None)] == 0).any(axis=0)
     failed = ~kept & ~missing
     if not kept.any():
@@ -136,19 +136,21 @@ def read_attacked(ledger: Ledger, model: str, arms: Sequence[ScoredArm]) -> Atta
     )
 
 
-def read_scores(ledger: Ledger, detector: str, found: Attacked) -> Scored:
-    """What a detector says of these samples; nan where it said nothing."""
-    rows = ledger.query(_SCORES, {"detector": detector, "model": found.model})
-    row, sample = _places(rows, found._cells, found._rows, pa.array(found.samples))
+def read_scores(ledger: Ledger, detector: str, attacked: Attacked) -> Scored:
+    """A detector's scores of these samples; nan if missing."""
+    rows = ledger.query(_SCORES, {"detector": detector, "model": attacked.model})
+    row, sample = _positions(rows, attacked._cells, attacked._rows, pa.array(attacked.samples))
     used = (row >= 0) & (sample >= 0)
-    n_arms = len(found.arms)
-    scores = np.full((n_arms + 1, len(found.samples)), np.nan)
+    n_arms = len(attacked.arms)
+    scores = np.full((n_arms + 1, len(attacked.samples)), np.nan)
     scores[row[used], sample[used]] = rows["score"].to_numpy(zero_copy_only=False)[used]
-    return Scored(found.arms, found.success, scores[:n_arms], scores[n_arms], found.judged, found.attackable)
+    return Scored(
+        attacked.arms, attacked.success, scores[:n_arms], scores[n_arms], attacked.judged, attacked.attackable
+    )
 
 
 def n_unscored(scored: Scored) -> int:
-    """Samples of which the clean input or some success has no score."""
+    """The number of samples whose clean input or some success has no score."""
     missing = np.isnan(scored.clean) | (np.isnan(scored.score) & scored.success).any(axis=0)
     return int(missing.sum())
 
@@ -157,33 +159,33 @@ def _samples(ledger: Ledger) -> pa.Array:
     table = ledger.query("SELECT sample, weight FROM samples WHERE split = 'evaluate' ORDER BY sample")
     weights = table["weight"].to_numpy()
     if len(weights) and np.ptp(weights) > 0:
-        raise RiskError("samples of different weight: detection counts every sample alike, so it is refused here")
+        raise RiskError("samples of different weights: detection weights all samples equally, so it is refused")
     return table["sample"].combine_chunks()
 
 
-def _arm_places(cells: pa.Table, arms: Sequence[ScoredArm]) -> Integers:
-    """The place of each cell's arm and repeat; after the last, that of the clean inputs; -1 for other arms."""
-    place = {(arm.name, arm.repeat): number for number, arm in enumerate(arms)}
+def _arm_indices(cells: pa.Table, arms: Sequence[ScoredArm]) -> Integers:
+    """The index of each cell's arm and repeat; clean inputs have the index after the last, other arms -1."""
+    index = {(arm.name, arm.repeat): number for number, arm in enumerate(arms)}
     rows = cells.select(["arm", "repeat", "kind"]).to_pylist()
     return np.array(
-        [len(arms) if row["kind"] == "clean" else place.get((row["arm"], row["repeat"]), -1) for row in rows],
+        [len(arms) if row["kind"] == "clean" else index.get((row["arm"], row["repeat"]), -1) for row in rows],
         dtype=np.int64,
     )
 
 
-def _places(table: pa.Table, cells: pa.Array, rows: Integers, samples: pa.Array) -> tuple[Integers, Integers]:
-    """Row and column of each line of a table; -1 where it belongs to none."""
+def _positions(table: pa.Table, cells: pa.Array, rows: Integers, samples: pa.Array) -> tuple[Integers, Integers]:
+    """Row and column of each line of a table; -1 if it has none."""
     cell, sample = (_index(table[name], among) for name, among in (("cell", cells), ("sample", samples)))
     return np.where(cell >= 0, np.append(rows, -1)[cell], -1), sample
 
 
 def _index(column: pa.ChunkedArray, among: pa.Array) -> Integers:
-    found = pc.fill_null(pc.index_in(column, value_set=among), -1).to_numpy()
-    return np.asarray(found, dtype=np.int64)
+    indices = pc.fill_null(pc.index_in(column, value_set=among), -1).to_numpy()
+    return np.asarray(indices, dtype=np.int64)
 
 
 def _codes(outcomes: pa.ChunkedArray) -> Integers:
-    """Outcomes as numbers; whatever is no verdict has failed."""
+    """Outcomes as numbers; those without a verdict are failures."""
     names = pa.array(list(_VERDICTS))
     codes = np.array([*_VERDICTS.values(), _FAILED])
     return np.asarray(codes[_index(outcomes, names)], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""An assessment of detectors as a table: a row for each entry, with both its estimates."""
+"""An assessment of detectors as a table: one row per entry, with its AUROC and false-positive rate."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ COLUMNS: Columns = {
 
 
 def table_rows(one: "DetectorTable") -> Iterator[TableRow]:
-    """Every group and column of one detector in front of one model; then what survives of it."""
+    """Rows for every group and column of one detector in front of one model, then for adaptive arms."""
     for row in one.table.rows:
         for column, entry in row.entries.items():
             yield _in_table(one, row, column, entry)
@@ -77,7 +77,7 @@ def _adaptive(one: "DetectorTable", survival: AdaptiveEffect, column: str, entry
     return _line(one, (survival.label, ADAPTIVE, survival.norm, column), entry, marks)
 
 
-def _line(one: "DetectorTable", place: tuple[str, str, str, str], entry: Entry, marks: Mapping[str, Any]) -> TableRow:
+def _line(one: "DetectorTable", key: tuple[str, str, str, str], entry: Entry, marks: Mapping[str, Any]) -> TableRow:
     measured = {
         f"{name}{end}": getattr(estimate, part) if estimate else None
         for name, estimate in (("auroc", entry.auroc), ("fpr_at_tpr", entry.fpr_at_tpr))
@@ -86,7 +86,7 @@ def _line(one: "DetectorTable", place: tuple[str, str, str, str], entry: Entry, 
     return {
         "model": one.model,
         "detector": one.detector,
-        **dict(zip(("row", "kind", "norm", "column"), place, strict=True)),
+        **dict(zip(("row", "kind", "norm", "column"), key, strict=True)),
         **measured,
         "level": entry.auroc.level if entry.auroc else None,
         "n": entry.auroc.n if entry.auroc else None,

@@ -1,4 +1,4 @@
-"""What is shown of detectors: how each holds against all arms together, and which arms get past it."""
+"""Sections of detectors: the performance of each against all arms together, and the arms that evade it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,9 +29,7 @@ _SHARES = (
     "without any attack, so no arm is run on it. The paper's count includes natural errors: of all samples, those that "
     "an arm or nature makes the model classify wrongly without an alarm."
 )
-_UNKNOWN = (
-    "No arm here knows a detector. An attacker who does should be expected to leave less of it: try adaptive arms."
-)
+_UNKNOWN = "No arm here knows a detector. Expect a lower AUROC against an attacker who does: try adaptive arms."
 _ON_CURVES = (
     "ROC curves: how many broken samples are detected at each rate of false alarms, in one group of "
     "arms; further up and left is better. Solid: against all arms of the group together; dashed: against the worst "
@@ -44,38 +42,38 @@ _ON_SURVIVAL = (
 )
 
 
-def sections(found: DetectionAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
-    """Every detector in front of every model, the best first; then what is behind the averages."""
+def sections(assessment: DetectionAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
+    """Every detector in front of every model, the best first; then every group and arm."""
     del models  # colours tell detectors apart
-    yield Headline(headline(found))
-    yield Summary("sure", tuple(few(list(_sure(found)), "more detectors: see the section on them.")))
-    yield Summary("drivers", tuple(few(list(_drivers(found)), "more: see the section on detectors.")))
-    known = any(one.table.adaptive for one in found.tables)
-    if notes := (*([] if known else [_UNKNOWN]), *found.notes):
+    yield Headline(headline(assessment))
+    yield Summary("sure", tuple(few(list(_sure(assessment)), "more detectors: see the section on them.")))
+    yield Summary("drivers", tuple(few(list(_drivers(assessment)), "more: see the section on detectors.")))
+    has_adaptive = any(one.table.adaptive for one in assessment.tables)
+    if notes := (*([] if has_adaptive else [_UNKNOWN]), *assessment.notes):
         yield Text(notes)
-    yield Text(_how(found), how=True)
-    yield _overview(found)
-    if known:
-        yield _survival(found)
-    if any(one.table.n_attackable < one.n for one in found.tables):
+    yield Text(_how(assessment), how=True)
+    yield _overview(assessment)
+    if has_adaptive:
+        yield _survival(assessment)
+    if any(one.table.n_attackable < one.n for one in assessment.tables):
         yield Text((_SHARES,), how=True)
-    yield _defeats(found)
-    if any(found.pairs.values()):
-        yield _pairs(found)
-    if figures := tuple(roc_figures(found)):
+    yield _defeats(assessment)
+    if any(assessment.pairs.values()):
+        yield _pairs(assessment)
+    if figures := tuple(roc_figures(assessment)):
         yield Text(_ON_CURVES, how=True)
         yield from figures
     yield Text(ON_GROUPS, how=True)
-    for one in found.tables:
-        yield detector_group(one, found.tpr)
-    for model in found.models:
-        yield successes_group(next(one for one in found.tables if one.model == model))
+    for one in assessment.tables:
+        yield detector_group(one, assessment.tpr)
+    for model in assessment.models:
+        yield successes_group(next(one for one in assessment.tables if one.model == model))
 
 
-def quantities(found: DetectionAssessment) -> Iterator[NamedEstimate]:
+def quantities(assessment: DetectionAssessment) -> Iterator[NamedEstimate]:
     """AUROC and false-positive rate of every detector in front of every model."""
-    alarms = f"false alarms at {percent_text(found.tpr)} detected"
-    for one in found.tables:
+    alarms = f"false alarms at {percent_text(assessment.tpr)} detected"
+    for one in assessment.tables:
         own = one.overall
         for name, what, estimate, chance in (
             ("auroc", "AUROC", own.auroc, own.chance_auroc),
@@ -87,22 +85,22 @@ def quantities(found: DetectionAssessment) -> Iterator[NamedEstimate]:
                 yield NamedEstimate(name, one.model, estimate, of=one.name, text=text, note=note, unit="number")
 
 
-def headline(found: DetectionAssessment) -> str:
-    """The best detector in front of each model, beside chance."""
+def headline(assessment: DetectionAssessment) -> str:
+    """The best detector in front of each model, with the AUROC of chance."""
     measured = [
         f"{one.name} in front of {one.model}, AUROC {one.overall.auroc} (chance {one.overall.chance_auroc:.3f})"
-        for one in _best(found)
+        for one in _best(assessment)
         if one.overall.auroc is not None
     ]
     if not measured:
         return "No detector has an AUROC: no arm of the groups broke a sample."
-    several = len({one.detector for one in found.tables}) > 1
+    several = len({one.detector for one in assessment.tables}) > 1
     lead = "Best against" if several else "Against"
     return f"{lead} all arms that do not know it: {'; '.join(few(measured, 'more models'))}."
 
 
 def on_model(tables: Sequence[DetectorTable]) -> str:
-    """How many samples of a model there are and could be attacked, and how many arms know one of its detectors."""
+    """The number of samples of a model, of attackable ones, and of arms that know one of its detectors."""
     first = tables[0]
     n_attackable, n_usual = first.table.n_attackable, first.table.n_arms
     n_knowing = sum(one.table.n_adaptive for one in tables)
@@ -113,7 +111,7 @@ def on_model(tables: Sequence[DetectorTable]) -> str:
 
 
 def on_left_out(one: DetectorTable) -> list[str]:
-    """Which groups the averages of a model leave out, and why."""
+    """The groups that the averages of a model leave out, and why."""
     row = one.table.average
     if not row.left_out or row.entries[MULTI_ARMED].auroc is None:
         return []
@@ -122,22 +120,22 @@ def on_left_out(one: DetectorTable) -> list[str]:
     return [f"{one.model}: averages are over the groups that every objective has, and leave out {n}: {reasons}."]
 
 
-def _how(found: DetectionAssessment) -> tuple[str, ...]:
+def _how(assessment: DetectionAssessment) -> tuple[str, ...]:
     return (
-        "Does a detector still see an attack when the attacker may choose among all arms that do not know it? "
+        "Does a detector detect an attack when the attacker may choose among all arms that do not know it? "
         f"{AUROC} Averages are over the sizes of each norm, then over the norms; brackets hold "
-        f"{level_text(found.level)} intervals.",
+        f"{level_text(assessment.level)} intervals.",
         "FPR is the share of clean inputs that raise an alarm where the threshold is low enough to detect "
-        f"{100 * found.tpr:.4g} % of the attacked samples, each against all of its successful arms: 0 is perfect.",
+        f"{100 * assessment.tpr:.4g} % of the attacked samples, each against all of its successful arms: 0 is perfect.",
     )
 
 
-def _best(found: DetectionAssessment) -> list[DetectorTable]:
-    return [next(one for one in found.tables if one.model == model) for model in found.models]
+def _best(assessment: DetectionAssessment) -> list[DetectorTable]:
+    return [next(one for one in assessment.tables if one.model == model) for model in assessment.models]
 
 
-def _sure(found: DetectionAssessment) -> Iterator[str]:
-    for one in _best(found):
+def _sure(assessment: DetectionAssessment) -> Iterator[str]:
+    for one in _best(assessment):
         if one.overall.auroc is not None:
             yield (
                 f"Detector {one.name} in front of {one.model}: AUROC {one.overall.auroc} against the arms of each size "
@@ -146,8 +144,8 @@ def _sure(found: DetectionAssessment) -> Iterator[str]:
             )
 
 
-def _drivers(found: DetectionAssessment) -> Iterator[str]:
-    for one in found.tables:
+def _drivers(assessment: DetectionAssessment) -> Iterator[str]:
+    for one in assessment.tables:
         if (arm := one.defeat.most_often) is not None:
             where = f"{one.name} in front of {one.model}"
             yield f"{arm.arm} gets past {where} most often: {estimate_text(arm.unseen, 'share')} of attackable samples."
@@ -156,14 +154,14 @@ def _drivers(found: DetectionAssessment) -> Iterator[str]:
 # The tables that are read first
 
 
-def _overview(found: DetectionAssessment) -> Table:
+def _overview(assessment: DetectionAssessment) -> Table:
     columns = (
         Column("detector"),
         Column("model"),
         Column("AUROC", "number"),
         Column("chance", "number"),
         Column("arms", "count"),
-        Column(fpr_name(found.tpr), "share"),
+        Column(fpr_name(assessment.tpr), "share"),
         Column("FPR by chance", "share", detail=True),
         Column("worst group"),
         Column("worst objective alone", detail=True),
@@ -173,10 +171,10 @@ def _overview(found: DetectionAssessment) -> Table:
             *(one.name, one.model, _average(one), one.overall.chance_auroc, one.overall.n_arms),
             *(one.overall.fpr_at_tpr, one.overall.chance_fpr, _worst_group(one), _worst_objective(one)),
         )
-        for one in found.tables
+        for one in assessment.tables
     )
-    counts = [on_model([one for one in found.tables if one.model == model]) for model in found.models]
-    left_out = [sentence for one in _best(found) for sentence in on_left_out(one)]
+    counts = [on_model([one for one in assessment.tables if one.model == model]) for model in assessment.models]
+    left_out = [sentence for one in _best(assessment) for sentence in on_left_out(one)]
     title = "Each detector against all arms that do not know it"
     return Table(title, columns, rows, (CHANCE, *counts, *left_out))
 
@@ -205,13 +203,13 @@ def _by_chance(entry: Entry) -> str:
     return f"chance {number_text(entry.chance_auroc, 'number')}"
 
 
-def _survival(found: DetectionAssessment) -> Table:
+def _survival(assessment: DetectionAssessment) -> Table:
     columns = (
         *(Column("detector"), Column("model"), Column("size")),
         *(Column(name, "number") for name in ("without them", "together", "alone")),
     )
-    rows = tuple((one.name, one.model, *_survived(each)) for one in found.tables for each in one.table.adaptive)
-    spared = [f"{one.name} in front of {one.model}" for one in found.tables if not one.table.adaptive]
+    rows = tuple((one.name, one.model, *_survived(each)) for one in assessment.tables for each in one.table.adaptive)
+    spared = [f"{one.name} in front of {one.model}" for one in assessment.tables if not one.table.adaptive]
     notes = (*_ON_SURVIVAL, *([f"No arm knows {listed(spared)}."] if spared else []))
     return Table("What survives arms that know the detector: AUROC", columns, rows, notes)
 
@@ -221,13 +219,13 @@ def _survived(survival: AdaptiveEffect) -> tuple[Value, ...]:
 
 
 def _auroc(entry: Entry) -> Cell:
-    """With its chance, and how many samples are behind it."""
+    """An AUROC with that of chance, the number of arms and of broken samples."""
     if entry.auroc is None:
         return Cell(None, (entry.reason,))
     return Cell(entry.auroc, (_by_chance(entry), f"{counted(entry.n_arms, 'arm')}, {entry.n_broken} broken"))
 
 
-def _defeats(found: DetectionAssessment) -> Table:
+def _defeats(assessment: DetectionAssessment) -> Table:
     columns = (
         *(Column("detector"), Column("model"), Column("some arm gets past", "share")),
         *(Column("arms tried", "count"), Column("most often"), Column("cheapest", detail=True)),
@@ -240,9 +238,9 @@ def _defeats(found: DetectionAssessment) -> Table:
             *(_past(one.defeat.most_often), _past(one.defeat.cheapest), one.defeat.unseen_paper),
             *(one.defeat.threshold, one.defeat.false_alarms),
         )
-        for one in found.tables
+        for one in assessment.tables
     )
-    return Table("Which arms get past, at a threshold", columns, rows, (_on_threshold(found),), lead=True)
+    return Table("Which arms get past, at a threshold", columns, rows, (_on_threshold(assessment),), lead=True)
 
 
 def _past(arm: ArmDefeat | None) -> Value:
@@ -252,8 +250,8 @@ def _past(arm: ArmDefeat | None) -> Value:
     return Cell(arm.arm, (number_text(arm.unseen.value, "share"), *passes))
 
 
-def _on_threshold(found: DetectionAssessment) -> str:
-    limit = found.threshold
+def _on_threshold(assessment: DetectionAssessment) -> str:
+    limit = assessment.threshold
     if isinstance(limit, Mapping):
         aim = f"the threshold, set for {level_text(limit[FALSE_ALARMS])} false alarms"
     else:
@@ -261,7 +259,7 @@ def _on_threshold(found: DetectionAssessment) -> str:
     return f"An alarm is a score above {aim}. Shares are of attackable samples."
 
 
-def _pairs(found: DetectionAssessment) -> Table:
+def _pairs(assessment: DetectionAssessment) -> Table:
     columns = (
         *(Column("detector"), Column("compared with"), Column("model")),
         *(Column("AUROC higher by", "number"), Column("verdict")),
@@ -271,7 +269,7 @@ def _pairs(found: DetectionAssessment) -> Table:
             *(_bare(pair.better), _bare(pair.worse), model),
             *(pair.difference, "undecided" if pair.undecided else "decided"),
         )
-        for model, pairs in found.pairs.items()
+        for model, pairs in assessment.pairs.items()
         for pair in pairs
     )
     return Table("Pairwise comparison on the same samples", columns, rows)

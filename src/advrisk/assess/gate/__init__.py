@@ -1,17 +1,17 @@
-"""Requirements held against estimates: pass, fail or undecided, decided by the interval; and what would settle it."""
+"""Requirements checked against estimates: pass, fail or undecided, decided by the interval; and what would decide."""
 
 from advrisk.assess.gate.estimates import GateEstimate, counted_rows, pair_estimate, share_estimate
-from advrisk.assess.gate.records import GateResult, Held, Verdict
-from advrisk.assess.gate.verdict import decide, held
+from advrisk.assess.gate.records import GateResult, RequirementResult, Verdict
+from advrisk.assess.gate.verdict import check_requirement, decide
 
 __all__ = [
     "GateEstimate",
     "GateResult",
-    "Held",
+    "RequirementResult",
     "Verdict",
+    "check_requirement",
     "counted_rows",
     "decide",
-    "held",
     "pair_estimate",
     "share_estimate",
 ]

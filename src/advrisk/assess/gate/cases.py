@@ -1,4 +1,4 @@
-"""Verdicts in words, of requirements or of two runs: for their tables, and for files that pipelines read."""
+"""Verdicts on requirements or pairs of runs, for tables and for files that pipelines read."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,19 +15,19 @@ _VERDICT, _WHY = Column("verdict"), Column("why", detail=True)
 
 @dataclass(frozen=True)
 class Case:
-    """One verdict, in words."""
+    """One verdict as text."""
 
     name: str
     verdict: Verdict
-    word: str  # the verdict as it is called
+    word: str  # the displayed verdict
     value: str
     reason: str
-    beside: tuple[str, ...] = ()  # what would settle it, and what to know
+    beside: tuple[str, ...] = ()  # what would decide it, and caveats
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All of them, with a heading."""
+    """All verdicts, with a heading."""
 
     suite: str  # `advrisk.gate`, `advrisk.compare`
     heading: str
@@ -37,7 +37,7 @@ class Verdicts:
 
 
 def measured(estimate: Estimate | None, kind: Kind = "precise") -> Value:
-    """What a table shows of it: a count and a yes or no have no interval."""
+    """The table cell of an estimate: counts and yes or no have no interval."""
     if estimate is None:
         return None
     if estimate.method == "certificate":
@@ -53,9 +53,9 @@ def measured_text(estimate: Estimate | None, kind: Kind = "precise") -> str:
 def verdict_sections(
     title: str, columns: tuple[Column, ...], rows: Sequence[tuple[Value, ...]], of: Verdicts
 ) -> Iterator[Section]:
-    """A table of `rows`, each with its verdict second and why last; below it, what is open and what to know.
+    """A table of `rows` with the verdict second and the reason last; below it, undecided cases and caveats.
 
-    The first of `columns` names what was decided, the others are of what was measured.
+    The first of `columns` names the case, the others the measured values.
     """
     first, *others = columns
     whole = (
@@ -72,16 +72,16 @@ def _verdict(case: Case) -> Cell:
 
 
 def _open(cases: Sequence[Case]) -> list[str]:
-    """Each that does not pass, and what would settle it."""
+    """Each case that does not pass, and what would decide it."""
     return [f"{case.name}: {_joined(case.reason, *case.beside)}." for case in cases if case.verdict != "pass"]
 
 
 def _cautions(cases: Sequence[Case]) -> list[str]:
-    """What to know of those that pass, each said once."""
+    """Caveats on the cases that pass, each once."""
     counts = Counter(text for case in cases if case.verdict == "pass" for text in case.beside)
     return [f"Beside what passes{f' ({n} times)' if n > 1 else ''}: {_joined(text)}." for text, n in counts.items()]
 
 
 def _joined(*texts: str) -> str:
-    """Parts of one sentence; whole sentences among them lose their full stop."""
+    """The parts joined to one sentence, without inner full stops."""
     return "; ".join(text.removesuffix(".") for text in texts)

@@ -1,8 +1,8 @@
-"""A number that a requirement is held against, with what is known of how it would change with more samples.
+"""The estimate that a requirement is checked against, and whether more samples would decide.
 
-Samples without a verdict (errors, timeouts, what is not finished) are never left out in silence. Of shares they are
-counted at their worst on both ends: all of them have it for the upper limit, none of them for the lower one. So
-whatever they turn out to be, the interval holds as if they had been there from the beginning.
+Samples without a verdict (errors, timeouts, unfinished ones) are never left out silently. Shares count them at the
+worst on both ends: as 1 for the upper limit, as 0 for the lower one. Whatever their outcome, the interval is valid as
+if they had been included from the start.
 """
 
 import math
@@ -23,33 +23,33 @@ from advrisk.risk.paired_share import at_least
 Flags = NDArray[np.bool_]
 Settles = Callable[[int, float], bool]  # number of samples, limit -> whether they would probably decide
 
-POWER = 0.8  # with which a stated number of samples decides
+POWER = 0.8  # probability that the stated number of samples decides
 
 
 @dataclass(frozen=True)
 class GateEstimate:
-    """An estimate, and what a verdict must know beside it."""
+    """An estimate, and what limits the verdict on it."""
 
-    estimate: Estimate | None  # samples without a verdict counted at their worst, if `n_unknown`; None: there is none
-    judged: Estimate | None = None  # of the samples with a verdict alone
+    estimate: Estimate | None  # with samples without a verdict counted at their worst, if `n_unknown`
+    judged: Estimate | None = None  # of samples with a verdict only
     settles: Settles | None = None
-    floor: float = 0.0  # standard error that more samples leave as it is
-    on_floor: str = ""  # what would lower it
+    floor: float = 0.0  # standard error that more samples do not reduce
+    on_floor: str = ""  # what would reduce it
     n_unknown: int = 0  # samples counted at their worst
-    n_left_out: int = 0  # samples of which the interval knows nothing
-    pending: str = ""  # why nothing can be said yet
+    n_left_out: int = 0  # samples that the interval ignores
+    pending: str = ""  # why the estimate is not final
     why_not: str = ""  # why there is no estimate
-    untried: str = ""  # why attacks say too little of it to let it pass
-    on_untried: str = ""  # what would tell more; an attack of that size, if nothing is said
-    caveats: tuple[str, ...] = ()  # what weakens it: it does not pass, unless the requirement says so
-    disputed: str = ""  # which other numbers say the opposite: neither pass nor fail
-    obstacle: str = ""  # which other numbers would say the opposite, however many samples are added
-    n_samples: int = 0  # that it is made from, if the estimate counts something else
+    untried: str = ""  # why the attacks are insufficient for a pass
+    on_untried: str = ""  # the remedy; by default an attack of that size
+    caveats: tuple[str, ...] = ()  # weaknesses: it passes only if the requirement allows caveats
+    disputed: str = ""  # which other numbers contradict it: neither pass nor fail
+    obstacle: str = ""  # which other numbers would contradict it, however many samples are added
+    n_samples: int = 0  # its number of samples, if the estimate counts something else
     notes: tuple[str, ...] = ()
 
     @property
-    def known(self) -> Estimate | None:
-        """The estimate without what is counted at its worst."""
+    def of_judged(self) -> Estimate | None:
+        """The estimate from samples with a verdict."""
         return self.judged or self.estimate
 
     @property
@@ -65,7 +65,7 @@ class GateEstimate:
 
 
 def share_estimate(values: Flags | Floats, *, level: float, n_unknown: int = 0, **more: Any) -> GateEstimate:
-    """The share of samples that have something; of a model that answers at random, of queries: a share for each."""
+    """The mean of values by sample: flags, or shares of queries for a model that answers at random."""
     if not values.size:
         return GateEstimate(None, n_unknown=n_unknown, why_not="no sample has a verdict")
     judged = mean_share(values, level=level)
@@ -79,7 +79,7 @@ def share_estimate(values: Flags | Floats, *, level: float, n_unknown: int = 0, 
 def pair_estimate(
     first: Flags | Floats, second: Flags | Floats, *, level: float, n_unknown: int = 0, **more: Any
 ) -> GateEstimate:
-    """The share of samples (or queries) that have something with the first model, less that with the second."""
+    """The mean of the first model's values less that of the second's, paired by sample."""
     n = int(first.size)
     if n == 0:
         return GateEstimate(None, n_unknown=n_unknown, why_not="no sample has a verdict for both")
@@ -94,7 +94,7 @@ def pair_estimate(
 
 
 def _mean_settles(judged: Estimate, spread: float) -> Settles:
-    """Whether samples whose values spread like these would decide."""
+    """Whether more samples with this spread would decide."""
 
     def settles(n_more: int, limit: float) -> bool:
         return _decided(abs(limit - judged.value), spread, 0.0, n_more, judged.level, 1.0)
@@ -103,48 +103,54 @@ def _mean_settles(judged: Estimate, spread: float) -> Settles:
 
 
 def damage_estimate(
-    found: EvasionComparison, model: str, *, n_unknown: int, rng: np.random.Generator, cost: float = 1.0
+    comparison: EvasionComparison, model: str, *, n_unknown: int, rng: np.random.Generator, cost: float = 1.0
 ) -> GateEstimate:
     """Damage under an evasion curve, times the cost of one."""
-    judged = found.estimates[model]
-    spread, floor = found.errors_of(model)
+    judged = comparison.estimates[model]
+    spread, floor = comparison.errors_of(model)
     estimate = judged
     if n_unknown:
-        own = found._distances[found.models.index(model)]
+        own = comparison._distances[comparison.models.index(model)]
         ends = {"low": np.append(own, np.full(n_unknown, np.inf)), "high": np.append(own, np.zeros(n_unknown))}
-        worst = compare_damage(ends, found.evasion, level=found.level, rng=rng).estimates
+        worst = compare_damage(ends, comparison.evasion, level=comparison.level, rng=rng).estimates
         estimate = _between(judged, worst["low"].low, worst["high"].high)
-    settles = _share_settles(judged.value, found.level) if judged.method == "Clopper-Pearson" else None
+    settles = _share_settles(judged.value, comparison.level) if judged.method == "Clopper-Pearson" else None
     return scaled(_smooth(estimate, judged, spread, floor, n_unknown, settles), cost)
 
 
 def damage_pair_estimate(
-    found: EvasionComparison, first: str, second: str, *, n_unknown: int, rng: np.random.Generator, cost: float = 1.0
+    comparison: EvasionComparison,
+    first: str,
+    second: str,
+    *,
+    n_unknown: int,
+    rng: np.random.Generator,
+    cost: float = 1.0,
 ) -> GateEstimate:
     """Damage of one model less that of another, on the same samples and under the same curve."""
-    judged = found.difference(first, second)
-    of_samples, floor = found.standard_errors(first, second)
+    judged = comparison.difference(first, second)
+    of_samples, floor = comparison.standard_errors(first, second)
     estimate = judged
     if n_unknown:
-        one, other = (found._distances[found.models.index(model)] for model in (first, second))
+        one, other = (comparison._distances[comparison.models.index(model)] for model in (first, second))
         worst, best = np.zeros(n_unknown), np.full(n_unknown, np.inf)
-        low = _difference(found, np.append(one, best), np.append(other, worst), rng).low
-        high = _difference(found, np.append(one, worst), np.append(other, best), rng).high
+        low = _difference(comparison, np.append(one, best), np.append(other, worst), rng).low
+        high = _difference(comparison, np.append(one, worst), np.append(other, best), rng).high
         estimate = _between(judged, low, high)
-    return scaled(_smooth(estimate, judged, of_samples * math.sqrt(found.n), floor, n_unknown, None), cost)
+    return scaled(_smooth(estimate, judged, of_samples * math.sqrt(comparison.n), floor, n_unknown, None), cost)
 
 
 def standard_error(estimate: Estimate) -> float:
-    """Of an interval that is taken for a normal one: of its longer side."""
+    """The standard error of an estimate, from the longer side of its interval as if normal."""
     return max(estimate.high - estimate.value, estimate.value - estimate.low) / _z(estimate.level)
 
 
 def number_estimate(
     estimate: Estimate, *, n: int, unit: float = 0.0, floor: float = 0.0, on_floor: str = "", **more: Any
 ) -> GateEstimate:
-    """A number of which no more is known than its interval: its spread is taken from that, as if it were normal.
+    """A number with an interval only, which gives its spread as if normal.
 
-    `unit` is by how much one sample more may move it; `floor` the standard error that more samples leave as it is.
+    `unit` is the change that one more sample may cause; `floor` is the standard error that more samples do not reduce.
     """
 
     def settles(n_more: int, limit: float) -> bool:
@@ -152,40 +158,40 @@ def number_estimate(
         error = math.sqrt(max((half / _z(estimate.level)) ** 2 - floor**2, 0.0))
         return _decided(abs(limit - estimate.value), error * math.sqrt(n), floor, n_more, estimate.level, unit)
 
-    told = settles if math.isfinite(estimate.high - estimate.low) else None
-    return GateEstimate(estimate, None, told, floor, on_floor, n_samples=n, **more)
+    settles_if_finite = settles if math.isfinite(estimate.high - estimate.low) else None
+    return GateEstimate(estimate, None, settles_if_finite, floor, on_floor, n_samples=n, **more)
 
 
-def both_settle(found: GateEstimate, other: GateEstimate, *, limit: float) -> GateEstimate:
-    """An estimate that is settled only once another one is, too, against its own limit."""
-    first, second = found.settles, other.settles
+def both_settle(estimate: GateEstimate, other: GateEstimate, *, limit: float) -> GateEstimate:
+    """An estimate that is decided only once another one is, too, against its own limit."""
+    first, second = estimate.settles, other.settles
     if first is None or second is None:
-        return replace(found, settles=None)
-    return replace(found, settles=lambda n_more, own: first(n_more, own) and second(n_more, limit))
+        return replace(estimate, settles=None)
+    return replace(estimate, settles=lambda n_more, own: first(n_more, own) and second(n_more, limit))
 
 
 def counted_rows(n: int, *, level: float, of: int) -> GateEstimate:
-    """A count, which is what it is."""
+    """A count, which has no uncertainty."""
     return GateEstimate(Estimate(n, n, n, level, of, "count"))
 
 
-def scaled(found: GateEstimate, cost: float) -> GateEstimate:
-    """In the unit of the cost."""
+def scaled(estimate: GateEstimate, cost: float) -> GateEstimate:
+    """The estimate times a cost."""
     if cost == 1.0:
-        return found
-    inner = found.settles
+        return estimate
+    inner = estimate.settles
     return GateEstimate(
-        _times(found.estimate, cost),
-        _times(found.judged, cost),
+        _times(estimate.estimate, cost),
+        _times(estimate.judged, cost),
         (lambda n, limit: inner(n, limit / cost)) if inner is not None and cost > 0 else None,
-        cost * found.floor,
-        found.on_floor,
-        found.n_unknown,
+        cost * estimate.floor,
+        estimate.on_floor,
+        estimate.n_unknown,
     )
 
 
 def pair_settles(up: int, down: int, n: int, level: float) -> Settles:
-    """Whether samples of which the same shares differ would decide, the difference being unlucky by POWER."""
+    """Whether more samples with the same shares of differences would decide, with a probability of POWER."""
     value, spread = (up - down) / n, math.sqrt(max((up + down) / n - ((up - down) / n) ** 2, 0.0))
 
     def settles(n_more: int, limit: float) -> bool:
@@ -201,7 +207,7 @@ def pair_settles(up: int, down: int, n: int, level: float) -> Settles:
 
 
 def _share_settles(value: float, level: float) -> Settles:
-    """The same of one share."""
+    """Whether more samples with the same share would decide, with a probability of POWER."""
 
     def settles(n_more: int, limit: float) -> bool:
         from scipy.special import betainc
@@ -226,14 +232,14 @@ def _smooth(
     def usual(n_more: int, limit: float) -> bool:
         return _decided(abs(limit - judged.value), spread, floor, n_more, judged.level, 1.0)
 
-    remedy = "the evasion curve is known too little; ask the detector more"
+    remedy = "the evasion curve is too uncertain; collect more answers for it"
     return GateEstimate(estimate, judged, settles or usual, floor, remedy if floor else "", n_unknown)
 
 
 def _decided(distance: float, spread: float, floor: float, n: int, level: float, unit: float) -> bool:
-    """Whether an interval from n samples would leave out a limit so far away, with a probability of POWER.
+    """Whether an interval from n samples would exclude a limit at this distance, with a probability of POWER.
 
-    As in `decision.samples_to_decide`; where no two samples differ, one that was not seen may, and weighs more.
+    As in `decision.samples_to_decide`; if all samples are equal, a further one may differ, which adds a term.
     """
     root = math.sqrt(n)
     unseen = unit / n if spread > 0 else unit * (1 - ((1 - level) / 2) ** (1 / n))
@@ -241,23 +247,25 @@ def _decided(distance: float, spread: float, floor: float, n: int, level: float,
 
 
 def _z(level: float) -> float:
-    """The quantile that a two-sided normal interval of that level ends at."""
+    """The normal quantile of a two-sided interval at that level."""
     from scipy.special import ndtri
 
     return float(ndtri((1 + level) / 2))
 
 
-def _difference(found: EvasionComparison, first: Floats, second: Floats, rng: np.random.Generator) -> Estimate:
-    made = compare_damage({"first": first, "second": second}, found.evasion, level=found.level, rng=rng)
-    return made.difference("first", "second")
+def _difference(comparison: EvasionComparison, first: Floats, second: Floats, rng: np.random.Generator) -> Estimate:
+    compared = compare_damage({"first": first, "second": second}, comparison.evasion, level=comparison.level, rng=rng)
+    return compared.difference("first", "second")
 
 
 def _between(judged: Estimate, low: float, high: float) -> Estimate:
     return Estimate(judged.value, min(low, judged.low), max(high, judged.high), judged.level, judged.n, judged.method)
 
 
-def _times(found: Estimate | None, cost: float) -> Estimate | None:
-    if found is None:
+def _times(estimate: Estimate | None, cost: float) -> Estimate | None:
+    if estimate is None:
         return None
-    method = f"{found.method}, x cost"
-    return Estimate(cost * found.value, cost * found.low, cost * found.high, found.level, found.n, method)
+    method = f"{estimate.method}, x cost"
+    return Estimate(
+        cost * estimate.value, cost * estimate.low, cost * estimate.high, estimate.level, estimate.n, method
+    )

@@ -1,4 +1,4 @@
-"""What clean inputs are answered, sample by sample, and what requirements may speak of in a run; from its ledger."""
+"""Clean answers by sample, and the models, attacks and detectors that requirements may name, from a run's ledger."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,70 +40,70 @@ _ERRORS = """
 
 @dataclass(frozen=True, eq=False)
 class CleanAnswers:
-    """What each model makes of the labelled samples to be evaluated; nothing is known of those that are not `told`."""
+    """Each model's clean answers on the labelled samples of the evaluation split; `answered` marks existing ones."""
 
     samples: tuple[str, ...]
-    correct: Mapping[str, Floats]  # 0 or 1; of a model that answers at random, the share of draws
+    correct: Mapping[str, Floats]  # 0 or 1; for a model that answers at random, the share of draws
     refused: Mapping[str, Floats]
-    told: Mapping[str, Flags]
+    answered: Mapping[str, Flags]
 
     def shares(self, model: str, name: str) -> tuple[Floats, Flags]:
-        """How far each sample is `correct` or `refused`, and where that is known."""
+        """The share `correct` or `refused` of each sample, and whether it was answered."""
         none = np.zeros(len(self.samples))
         own = (self.correct if name == "correct" else self.refused).get(model, none)
-        return own, self.told.get(model, none.astype(np.bool_))
+        return own, self.answered.get(model, none.astype(np.bool_))
 
     def among(self, samples: Sequence[str], model: str) -> tuple[Floats, Flags]:
-        """Of these samples, how far the model has each correct, and where that is known."""
+        """The share correct of each of these samples, and whether it was answered."""
         if not self.samples:
             return np.zeros(len(samples)), np.zeros(len(samples), np.bool_)
-        place = {name: number for number, name in enumerate(self.samples)}
-        correct, told = self.shares(model, "correct")
-        places = np.array([place.get(name, -1) for name in samples])
-        known = (places >= 0) & told[places]
-        return np.where(known, correct[places], 0.0), known
+        index = {name: number for number, name in enumerate(self.samples)}
+        correct, answered = self.shares(model, "correct")
+        indices = np.array([index.get(name, -1) for name in samples])
+        present = (indices >= 0) & answered[indices]
+        return np.where(present, correct[indices], 0.0), present
 
 
 def clean_answers(ledger: Ledger) -> CleanAnswers:
-    """From the clean rows of a run; samples of different weight are refused, for they count alike here."""
+    """Read the clean rows of a run; refuse samples of different weights, which would count equally here."""
     labelled = ledger.query(_LABELLED)
     if len(set(labelled["weight"].to_pylist())) > 1:
         raise RiskError(
-            "samples of different weight: clean answers count every sample alike, so it is refused here; "
+            "samples of different weights: clean answers weight all samples equally, so they are refused here; "
             "require `risk` under a scenario instead, which weighs them"
         )
     samples = tuple(labelled["sample"].to_pylist())
-    found = clean_arrays(ledger, samples)
+    arrays = clean_arrays(ledger, samples)
     return CleanAnswers(
         samples,
-        correct={model: one.correct for model, one in found.items()},
-        refused={model: one.refused for model, one in found.items()},
-        told={model: one.known for model, one in found.items()},
+        correct={model: one.correct for model, one in arrays.items()},
+        refused={model: one.refused for model, one in arrays.items()},
+        answered={model: one.answered for model, one in arrays.items()},
     )
 
 
 def n_labelled(ledger: Ledger) -> int:
-    """Samples to be evaluated that have a label."""
+    """The number of labelled samples in the evaluation split."""
     return len(ledger.query(_LABELLED))
 
 
 def has_clean(ledger: Ledger, model: str) -> bool:
-    """Whether a model was, or is to be, shown clean inputs: an error there is no sign that nobody asked."""
+    """Whether the run has, or plans, clean rows of a model."""
     return len(ledger.query(_HAS_CLEAN, {"model": model})) > 0
 
 
-def told_by_distances(ledger: Ledger, model: str) -> bool:
-    """Whether a distance of 0 is all that is known of clean inputs: rows that were imported, judged by the label."""
+def judged_by_distances(ledger: Ledger, model: str) -> bool:
+    """Whether a distance of 0 is the only record of clean errors: imported rows with the criterion `label`."""
     return not has_clean(ledger, model) and not len(ledger.query(_NOT_IMPORTED, {"model": model}))
 
 
 def is_targeted(ledger: Ledger) -> bool:
-    """Whether success meant one certain class."""
+    """Whether success means a target class."""
     return len(ledger.query(_TARGETED)) > 0
 
 
 def find_own_detector(ledger: Ledger, name: str) -> str:
-    """The full name of a detector of the run: what an earlier study in the same folder called so is another one."""
+    """The full name of a detector of the run, which takes precedence over those of earlier studies in the folder."""
     own = detector_names(own_detectors(ledger)).get(name, ())
     return own[0] if len(own) == 1 else find_detector(ledger, name)
 
@@ -114,12 +114,12 @@ def assessed_models(ledger: Ledger) -> list[str]:
 
 
 def attack_sizes(ledger: Ledger, norm: str, patterns: Sequence[str] | None) -> tuple[list[float], bool]:
-    """The eps of the attacks in a norm that count, and whether one of them has none."""
+    """The eps of the matching attacks in a norm, and whether one of them has none."""
     rows = ledger.query(_ATTACKS, {"norm": norm}).to_pylist()
     sizes = [row["eps"] for row in rows if patterns is None or matches(row["arm"], patterns)]
     return sorted(size for size in sizes if size is not None), None in sizes
 
 
 def error_rows(ledger: Ledger) -> dict[str, tuple[int, int]]:
-    """Model -> rows on samples to be evaluated that ended in an error or a timeout, and all of its rows there."""
+    """Model -> its number of rows with an error or a timeout, and of all rows, on the evaluation split."""
     return {row["model"]: (row["n"], row["n_rows"]) for row in ledger.query(_ERRORS).to_pylist()}

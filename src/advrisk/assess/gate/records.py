@@ -1,4 +1,4 @@
-"""What came of requirements, one by one and all together."""
+"""Results of requirements, one by one and all together."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, get_args
@@ -12,36 +12,36 @@ Origin = Literal["study", "given"]
 
 
 @dataclass(frozen=True)
-class Held:
-    """One requirement of one model, and what came of it."""
+class RequirementResult:
+    """The result of one requirement of one model."""
 
     requirement: str
     verdict: Verdict
-    origin: Origin  # the study asks for it, or whoever holds the gate
-    estimate: Estimate | None  # of the quantity; of the difference, where two models are compared. None: `reason` says
+    origin: Origin  # from the study, or from the call
+    estimate: Estimate | None  # of the quantity, or of the difference of two models; None: see `reason`
     limit: float | None  # None: a yes or no
-    reason: str  # in words
-    settle: str = ""  # what would settle it, where it is undecided
-    more_samples: int | None = None  # that would probably; None: none is seen to
-    cautions: tuple[str, ...] = ()  # what to know beside the verdict
+    reason: str
+    settle: str = ""  # what would decide it, if undecided
+    more_samples: int | None = None  # that would probably decide it; None: unknown
+    cautions: tuple[str, ...] = ()  # caveats on the verdict
 
 
 class OneVerdict(Protocol):
-    """Anything with a verdict of its own."""
+    """Anything with a verdict."""
 
     @property
     def verdict(self) -> Verdict: ...
 
 
 class Judged(Tabular):
-    """Several verdicts, and what they come to: `fail` if any fails, else `undecided` if any is, else `pass`."""
+    """Several verdicts and their sum: `fail` if any fails, else `undecided` if any is, else `pass`."""
 
     __slots__ = ()
     results: tuple[OneVerdict, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """Of the whole."""
+        """The verdict on all together."""
         verdicts = [one.verdict for one in self.results]
         return "fail" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "pass"
 
@@ -59,14 +59,14 @@ class Judged(Tabular):
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many of the verdicts pass, fail and are undecided."""
+        """Verdict -> how often it occurs."""
         verdicts = [one.verdict for one in self.results]
         return {verdict: verdicts.count(verdict) for verdict in get_args(Verdict)}
 
 
 @dataclass(frozen=True)
 class GateResult(Judged):
-    """All requirements: the gate passes if all of them do, and fails if any fails."""
+    """The results of all requirements: the gate passes if all pass, and fails if any fails."""
 
     columns: ClassVar[Columns] = {
         **dict.fromkeys(("requirement", "verdict", "origin"), "text"),
@@ -78,7 +78,7 @@ class GateResult(Judged):
     }
 
     name: str  # of the run
-    results: tuple[Held, ...]
+    results: tuple[RequirementResult, ...]
     notes: tuple[str, ...] = ()
 
     in_json: ClassVar[InJson] = {"verdict": "verdict", "counts": "counts"}

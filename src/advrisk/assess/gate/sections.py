@@ -1,9 +1,9 @@
-"""What is shown of a gate: every requirement with its verdict, and what would settle those that are undecided."""
+"""Sections of a gate: every requirement with its verdict, and what would decide undecided ones."""
 
 from collections.abc import Iterator, Sequence
 
 from advrisk.assess.gate.cases import MEASURED, Case, Verdicts, measured, measured_text, verdict_sections
-from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.gate.records import GateResult, RequirementResult
 from advrisk.core.errors import StudyError
 from advrisk.core.names import few
 from advrisk.core.sections import Column, Headline, Kind, Section, Summary, Text
@@ -30,7 +30,7 @@ def sections(result: GateResult, models: Sequence[str] = ()) -> Iterator[Section
 
 
 def gate_verdicts(result: GateResult) -> Verdicts:
-    """The requirements of a gate."""
+    """The verdicts of a gate, as cases."""
     return Verdicts(
         "advrisk.gate",
         gate_headline(result),
@@ -52,16 +52,16 @@ def gate_counts(result: GateResult) -> str:
 
 def _on_origin(result: GateResult) -> str:
     own = sum(one.origin == "study" for one in result.results)
-    return f"Requirements: {own} of the study, {len(result.results) - own} given beside it."
+    return f"Requirements: {own} of the study, {len(result.results) - own} given in addition."
 
 
-def _case(one: Held) -> Case:
+def _case(one: RequirementResult) -> Case:
     beside = ((one.settle,) if one.settle else ()) + one.cautions
     return Case(one.requirement, one.verdict, one.verdict, measured_text(one.estimate, _kind(one)), one.reason, beside)
 
 
-def _kind(one: Held) -> Kind:
-    """How what was measured is written: a share in per cent, as far as the requirement says what it is of."""
+def _kind(one: RequirementResult) -> Kind:
+    """The format of the measured value: percent for a share, if the requirement can be parsed."""
     try:
         return "share" if parse_requirement(one.requirement).left.what.kind == "share" else "precise"
     except StudyError:  # of an assessment that is not installed here
@@ -69,7 +69,7 @@ def _kind(one: Held) -> Kind:
 
 
 def _undecided(result: GateResult) -> list[str]:
-    """The first requirements that are undecided, and how many there are beyond."""
+    """The first undecided requirements, and the number of further ones."""
     sentences = [
         f"Required, {one.requirement}: {one.reason}{f'; {one.settle}' if one.settle else ''}."
         for one in result.results

@@ -7,13 +7,13 @@ wrongly, the worst of them must. Wrong fails do add up.
 """
 
 from advrisk.assess.gate.estimates import GateEstimate
-from advrisk.assess.gate.records import Held, Origin, Verdict
+from advrisk.assess.gate.records import Origin, RequirementResult, Verdict
 from advrisk.core.estimate import Estimate
 from advrisk.core.names import counted
 from advrisk.risk.decision import samples_needed
 from advrisk.study import Requirement
 
-_MOST = 10**9  # more samples than anybody attacks
+_MOST = 10**9  # more samples than any run has
 
 
 def decide(estimate: Estimate, op: str, limit: float) -> Verdict:
@@ -30,49 +30,54 @@ def decide(estimate: Estimate, op: str, limit: float) -> Verdict:
     return "fail" if estimate.low > limit or (estimate.low == limit and strict) else "undecided"
 
 
-def held(
-    requirement: Requirement, found: GateEstimate, *, origin: Origin, cautions: tuple[str, ...] = (), strict: str = ""
-) -> Held:
-    """A requirement held against what was measured.
+def check_requirement(
+    requirement: Requirement,
+    measured: GateEstimate,
+    *,
+    origin: Origin,
+    cautions: tuple[str, ...] = (),
+    strict: str = "",
+) -> RequirementResult:
+    """Check a requirement against an estimate.
 
-    `cautions` stand beside a pass. `strict` says why a pass is not to count, where it is not.
+    `cautions` are notes on a pass. `strict` is the reason why a pass does not count, or empty.
     """
     op, limit = (requirement.op, requirement.limit) if requirement.op else ("==", 1.0)
     text = str(requirement)
 
-    def undecided(reason: str, settle: str = "", notes: tuple[str, ...] = found.notes) -> Held:
-        return Held(text, "undecided", origin, found.estimate, limit, reason, settle, None, notes)
+    def undecided(reason: str, settle: str = "", notes: tuple[str, ...] = measured.notes) -> RequirementResult:
+        return RequirementResult(text, "undecided", origin, measured.estimate, limit, reason, settle, None, notes)
 
-    if found.estimate is None or found.pending:
-        settle = "finish the run: the same command resumes it" if found.pending else ""
-        return undecided(found.pending or found.why_not, settle)
-    if found.disputed:
-        return undecided(found.disputed)
-    verdict = decide(found.estimate, op, limit)
-    if verdict == "pass" and found.n_left_out:
-        return undecided(found.on_unknown, f"a verdict on them ({AGAIN})")
-    if verdict == "pass" and found.untried:
-        return undecided(found.untried, found.on_untried or UNTRIED)
-    if verdict == "pass" and found.caveats and not requirement.with_caveats:
-        reason, *others = found.caveats
-        return undecided(reason.removesuffix("."), _ALLOW, (*others, *found.notes))
+    if measured.estimate is None or measured.pending:
+        settle = "finish the run: the same command resumes it" if measured.pending else ""
+        return undecided(measured.pending or measured.why_not, settle)
+    if measured.disputed:
+        return undecided(measured.disputed)
+    verdict = decide(measured.estimate, op, limit)
+    if verdict == "pass" and measured.n_left_out:
+        return undecided(measured.on_unknown, f"a verdict on them ({AGAIN})")
+    if verdict == "pass" and measured.untried:
+        return undecided(measured.untried, measured.on_untried or UNTRIED)
+    if verdict == "pass" and measured.caveats and not requirement.with_caveats:
+        reason, *others = measured.caveats
+        return undecided(reason.removesuffix("."), _ALLOW, (*others, *measured.notes))
     if verdict == "pass" and strict:
-        return undecided(strict, notes=(*cautions, *found.caveats, *found.notes))
-    reason = _in_words(found.estimate, verdict, op, requirement)
-    settle, more = settling(found, op, limit) if verdict == "undecided" else ("", None)
-    beside = (*found.caveats, *(text for text in (found.on_unknown, found.untried) if text), *found.notes)
+        return undecided(strict, notes=(*cautions, *measured.caveats, *measured.notes))
+    reason = _in_words(measured.estimate, verdict, op, requirement)
+    settle, more = settling(measured, op, limit) if verdict == "undecided" else ("", None)
+    beside = (*measured.caveats, *(text for text in (measured.on_unknown, measured.untried) if text), *measured.notes)
     notes = (*cautions, *beside) if verdict == "pass" else beside
-    return Held(text, verdict, origin, found.estimate, limit, reason, settle, more, notes)
+    return RequirementResult(text, verdict, origin, measured.estimate, limit, reason, settle, more, notes)
 
 
-AGAIN = "`advrisk run … --retry-errors`, or the same command to go on"
+AGAIN = "`advrisk run … --retry-errors`, or the same command to resume"
 _ALLOW = "do what the caveat asks for, or let it pass with `with caveats` behind the requirement"
 UNTRIED = "an attack with that eps, or one that keeps the smallest success (`keep: smallest`)"
 
 
 def _in_words(estimate: Estimate, verdict: Verdict, op: str, requirement: Requirement) -> str:
     if requirement.op is None:
-        return "it was given" if verdict == "pass" else "it was not given"
+        return "it was granted" if verdict == "pass" else "it was not granted"
     if estimate.method == "count":
         return f"{estimate.value:,.0f} were counted"
     what = "interval of the difference" if requirement.right else "interval"
@@ -89,28 +94,31 @@ _SIDES = {"<=": "at most", "<": "below", ">=": "at least", ">": "above"}
 _OTHER = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}
 
 
-def settling(found: GateEstimate, op: str, limit: float) -> tuple[str, int | None]:
-    """What would probably settle it, in words; and how many samples, if that is what is needed."""
-    known = found.known
-    assert known is not None
-    if found.n_unknown and decide(known, op, limit) != "undecided":
+def settling(measured: GateEstimate, op: str, limit: float) -> tuple[str, int | None]:
+    """What would probably decide a requirement, and the number of samples, if samples would."""
+    estimate = measured.of_judged
+    assert estimate is not None
+    if measured.n_unknown and decide(estimate, op, limit) != "undecided":
         return f"a verdict on the samples that have none ({AGAIN})", None
-    if found.obstacle:
-        return f"more samples alone may not settle it: {found.obstacle}", None
-    if known.value == limit:
-        return "the value is the limit itself: no number of samples is seen to settle it", None
-    settles = found.settles
+    if measured.obstacle:
+        return f"more samples alone may not settle it: {measured.obstacle}", None
+    if estimate.value == limit:
+        return "the value is the limit itself, so no number of samples is likely to settle it", None
+    settles = measured.settles
     if settles is None:
-        return "nobody can say how many samples would settle it", None
-    n = found.n_samples or known.n
+        return "the number of samples that would settle it is unknown", None
+    n = measured.n_samples or estimate.n
     more = samples_needed(lambda n_more: settles(n_more, limit), n, most=max(_MOST, n))
     if more is None:
-        return f"more samples alone will not settle it: {found.on_floor or 'the value is too near to the limit'}", None
+        return (
+            f"more samples alone will not settle it: {measured.on_floor or 'the value is too near to the limit'}",
+            None,
+        )
     return f"about {more:,} more samples would probably settle it", more
 
 
 def within_data(settle: str, more: int | None, left: int | None) -> str:
-    """What would settle it, where the data set has only so many more samples; `left` is None where that is unknown."""
+    """What would decide, limited by the samples that the data set has left; `left` is None if unknown."""
     if more is None or left is None or more <= left:
         return settle
     if left == 0:

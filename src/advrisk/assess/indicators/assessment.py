@@ -1,4 +1,4 @@
-"""The question of scenarios, answered from a ledger: the risk of every model, what drives it, and which to ship."""
+"""Assess scenarios from a ledger: the risk of every model, what drives it, and which model to ship."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ _WRONG = """
 
 @dataclass(frozen=True, eq=False)
 class IndicatorAssessment(Tabular):
-    """Every scenario under every loss, for all models; and the robustness numbers beside them."""
+    """Every scenario under every loss, for all models, and robustness numbers."""
 
     results: tuple[ScenarioResult, ...]  # by scenario, then by loss
     arms: Mapping[str, Mapping[str, Mapping[str, Estimate]]]  # loss -> model -> arm -> its mean loss
@@ -41,29 +41,29 @@ class IndicatorAssessment(Tabular):
     level: float
     notes: tuple[str, ...] = ()
     tensors: LedgerTensors | None = field(default=None, repr=False)
-    samples_left: int | None = None  # that the data set still has to evaluate; None: unknown
+    samples_left: int | None = None  # samples of the data set not evaluated yet; None: unknown
     unanswered: Mapping[str, str] = field(default_factory=dict)  # scenario -> why it has no result under the first loss
 
     columns: ClassVar[Columns] = COLUMNS
     in_json: ClassVar[InJson] = {"tensors": None, "samples_left": None, "unanswered": None}
 
     def of(self, scenario: str, loss: str | None = None) -> ScenarioResult:
-        """The result of a scenario; under the first loss, unless it is named."""
-        found = [one for one in self.results if one.scenario.name == scenario and loss in (None, one.loss)]
-        if not found:
-            known = [f"{one.scenario.name}, {one.loss}" for one in self.results]
+        """The result of a scenario, by default under the first loss."""
+        results = [one for one in self.results if one.scenario.name == scenario and loss in (None, one.loss)]
+        if not results:
+            names = [f"{one.scenario.name}, {one.loss}" for one in self.results]
             wanted = scenario if loss is None else f"{scenario}, {loss}"
-            raise RiskError(f"no result of {wanted}; {did_you_mean(wanted, known)}")
-        return found[0]
+            raise RiskError(f"no result of {wanted}; {did_you_mean(wanted, names)}")
+        return results[0]
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios, each once."""
+        """The names of the scenarios."""
         return tuple(dict.fromkeys(one.scenario.name for one in self.results))
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The losses, each once."""
+        """The names of the losses."""
         return tuple(dict.fromkeys(one.loss for one in self.results))
 
     def rows(self) -> list[Row]:
@@ -81,21 +81,21 @@ def assess_indicators(
     level: float = 0.95,
     seed: int = 0,
 ) -> IndicatorAssessment:
-    """Answer every scenario under every loss from a run's ledger.
+    """Assess every scenario under every loss from a run's ledger.
 
-    Without a scenario all corruptions count alike (`uniform_scenario`), which describes no deployment, and a note says
-    so. `losses` are as a study names them; without any, `misclassified`. `arms` are names or patterns of those that
-    count; by default the study's own. A scenario that cannot be answered is left out with a note; if that is so for all
-    of them, the first says why.
+    Without a scenario all corruptions have equal weights (`uniform_scenario`), which describes no deployment; a note
+    says so. `losses` are named as in a study; the default is `misclassified`. `arms` are names or patterns; by default
+    the study's own arms count. A scenario that cannot be assessed is left out with a note. If none can, the first error
+    is raised.
     """
     tensors = read_tensors(ledger, losses, models=models, arms=arms)
     notes: list[str] = []
-    asked = list(scenarios)
-    if not asked:
-        asked = [uniform_scenario(next(iter(tensors.values())))]
+    scenarios_or_default = list(scenarios)
+    if not scenarios_or_default:
+        scenarios_or_default = [uniform_scenario(next(iter(tensors.values())))]
         notes.append("No scenario was stated: all corruptions count alike. This describes no deployment.")
     names = [loss.label for loss in tensors.losses]
-    results, refused = _answered(tensors, asked, names, level=level, seed=seed)
+    results, refused = _scenario_results(tensors, scenarios_or_default, names, level=level, seed=seed)
     beside, left_out = robustness(ledger, models=models, arms=arms, level=level)
     rejection = {model: one for model, one in clean_shares(ledger, level=level).rejection.items() if model in tensors}
     return IndicatorAssessment(
@@ -125,7 +125,7 @@ def assess_indicators(
 
 
 def _on_random(ledger: Ledger, tensors: LedgerTensors) -> list[str]:
-    """What the numbers of models that answer at random are, and what is not known of them."""
+    """Notes on models that answer at random."""
     rows = ledger.query("SELECT model FROM models WHERE random ORDER BY model")["model"].to_pylist()
     drawn = [name for name in rows if name in tensors and tensors[name].is_random]
     others = [name for name in rows if name in tensors and not tensors[name].is_random]
@@ -140,10 +140,10 @@ def _on_random(ledger: Ledger, tensors: LedgerTensors) -> list[str]:
     return notes
 
 
-def _answered(
+def _scenario_results(
     tensors: LedgerTensors, scenarios: Sequence[Scenario], losses: Sequence[str], *, level: float, seed: int
 ) -> tuple[list[ScenarioResult], list[tuple[str, str, str]]]:
-    """Every scenario under every loss; and scenario, loss and reason of those that have no answer."""
+    """The result of every scenario under every loss; and scenario, loss and reason of those without an answer."""
     results: list[ScenarioResult] = []
     refused: list[tuple[str, str, RiskError]] = []
     for scenario in scenarios:
@@ -158,14 +158,14 @@ def _answered(
     return results, [(name, loss, str(error)) for name, loss, error in refused]
 
 
-def _on_left_out(found: ScenarioResult) -> list[str]:
+def _on_left_out(result: ScenarioResult) -> list[str]:
     notes = []
-    if found.n_unfinished:
-        notes.append(f"{found.scenario.name}: not finished, and left out: {counted(found.n_unfinished, 'sample')}.")
-    if found.n_without_verdict:
+    if result.n_unfinished:
+        notes.append(f"{result.scenario.name}: not finished, and left out: {counted(result.n_unfinished, 'sample')}.")
+    if result.n_without_verdict:
         notes.append(
-            f"{found.scenario.name}: left out because an arm gave no verdict: "
-            f"{counted(found.n_without_verdict, 'sample')}. An error is never counted as harmless."
+            f"{result.scenario.name}: left out because an arm gave no verdict: "
+            f"{counted(result.n_without_verdict, 'sample')}. An error is never counted as harmless."
         )
     return notes
 
@@ -173,14 +173,14 @@ def _on_left_out(found: ScenarioResult) -> list[str]:
 def robustness(
     ledger: Ledger, *, models: Sequence[str] | None = None, arms: Sequence[str] | None = None, level: float = 0.95
 ) -> tuple[tuple[Robustness, ...], tuple[str, ...]]:
-    """For every model and every norm that the attacks have; and why something cannot be said.
+    """Robustness numbers for every model and every norm of the attacks, and notes on missing ones.
 
-    `arms` are names or patterns; by default the attacks of the study. There is a mean distance, that of the
-    nearest successes, only where some attack looks for the smallest change (`keep: smallest`, or no eps): others go as
-    far as they may. Whatever success was judged by, a sample that is wrong when clean is at distance 0.
+    `arms` are names or patterns; by default the attacks of the study. A mean distance exists only if some attack
+    minimises the distance (`keep: smallest`, or no eps); other attacks use all of their eps. A sample that is
+    incorrect clean has the distance 0, whatever the criterion of success.
     """
     rows = _attacks(ledger, arms)
-    found: list[Robustness] = []
+    rows_by_model: list[Robustness] = []
     notes: list[str] = []
     for norm in dict.fromkeys(row["norm"] for row in rows):
         own = [row for row in rows if row["norm"] == norm]
@@ -193,17 +193,17 @@ def robustness(
             continue
         if not sized:
             notes.append(
-                f"There is no mean distance in {norm}: all attacks have an eps, none looks for the smallest change; "
-                "one without eps does, or one with `keep: smallest`."
+                f"There is no mean distance in {norm}: all attacks have an eps, and none minimises the distance; "
+                "add one without eps or with `keep: smallest`."
             )
         queries = read_queries(ledger, norm=norm, arms=distances.arms, samples=distances.samples)
         to_wrong = distances_to_wrong(ledger, distances)
-        found += [
+        rows_by_model += [
             model_robustness(model, norm, to_wrong[model], eps, level, queries.get(model), sized=sized)
             for model in distances.by_model
             if models is None or model in models
         ]
-    return tuple(found), tuple(notes)
+    return tuple(rows_by_model), tuple(notes)
 
 
 def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, Any]]:
@@ -219,7 +219,7 @@ def _attacks(ledger: Ledger, patterns: Sequence[str] | None) -> list[dict[str, A
 
 
 def distances_to_wrong(ledger: Ledger, distances: Distances) -> dict[str, NDArray[np.float64]]:
-    """Model -> how far each sample is from being misread: 0 where it is when clean, whatever success was judged by."""
+    """Model -> each sample's distance to a misclassification: 0 if it is incorrect clean, whatever the criterion."""
     wrong: dict[str, set[str]] = {}
     for row in ledger.query(_WRONG).to_pylist():
         wrong.setdefault(row["model"], set()).add(row["sample"])

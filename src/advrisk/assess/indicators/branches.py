@@ -1,4 +1,4 @@
-"""The branches of a scenario: the risk given each of them, and what each contributes to the risk of a model."""
+"""The branches of a scenario: the risk given each, and its contribution to the risk of a model."""
 
 from collections.abc import Iterator
 
@@ -27,24 +27,24 @@ _ON_BRANCH = (
 )
 _ON_LEVELS = (
     "How to read this: each group of bars is one kind of disturbance, each bar one model. Long bars show what a model "
-    "cannot bear, however rare that is; how often it happens stands in brackets."
+    "cannot bear, however rare that is. Brackets show how often it happens."
 )
 _ON_RING = (
     "How to read this: a branch contributes how often it happens times what it then costs; contributions sum to the "
-    "risk. The whole ring is the risk of one model, and inner slices are made of the outer ones beside them."
+    "risk. The whole ring is the risk of one model, and each inner slice is the sum of its outer slices."
 )
-_NO_RING = "There is no loss to be divided, or some of it is negative, so there is no ring to be drawn."
+_NO_RING = "The loss is zero, or a part of it is negative, so there is no ring."
 
 
 def branches(result: ScenarioResult, places: Places) -> Iterator[Section]:
-    """The risk given each branch, as a table and in figures, and the arms that each is made of."""
-    yield _given(result)
-    inner = [one for one in result.models[0].tree.walk() if one.children]
+    """The risk given each branch, as a table and in figures, and the arms of each branch."""
+    yield _risk_given_branches(result)
+    inner = [node for node in result.models[0].tree.walk() if node.children]
     yield Group(
         "Branches side by side",
         (
             Text((_ON_LEVELS,), how=True),
-            Alternatives("Show", tuple(_level(result, one, places) for one in inner)),
+            Alternatives("Show", tuple(_level(result, node, places) for node in inner)),
         ),
     )
     each = tuple(_branch(result, path, places) for path in _by_contribution(result))
@@ -54,12 +54,12 @@ def branches(result: ScenarioResult, places: Places) -> Iterator[Section]:
     yield Group("Arms of each branch", (_arms(result),), folded=True)
 
 
-def _given(result: ScenarioResult) -> Table:
+def _risk_given_branches(result: ScenarioResult) -> Table:
     kind, names = loss_kind(result.bounds), [one.model for one in result.models]
     rows: list[tuple[Value, ...]] = []
     for depth, branch in tree_lines(result.models[0].tree):
-        given = result.branches[branch.path].estimates
-        rows.append((_name(depth, branch), branch.weight, *(given[name] for name in names)))
+        estimates = result.branches[branch.path].estimates
+        rows.append((_name(depth, branch), branch.weight, *(estimates[name] for name in names)))
     columns = distinct_columns([Column("branch"), Column("weight", "weight"), *(Column(name, kind) for name in names)])
     return Table(f"Risk given each branch: {label(result)}", columns, tuple(rows))
 
@@ -76,7 +76,7 @@ def _arms(result: ScenarioResult) -> Table:
 
 
 def contributions(result: ScenarioResult) -> Group:
-    """What the risk of each model is made of."""
+    """The contributions to the risk of each model."""
     each = (
         Group(
             f"{one.model}: {loss_text(one.risk.value, result.bounds)}, from {drivers(one)}",
@@ -131,11 +131,11 @@ def _name(depth: int, branch: Indicator) -> Cell:
 
 
 def _by_contribution(result: ScenarioResult) -> list[str]:
-    """Paths of all branches, that first which contributes most to the risk of some model."""
+    """Paths of all branches, by their largest contribution to the risk of any model."""
     most = {
-        path: max(one.tree.at(path).contribution.value for one in result.models) for path in result.branches if path
+        path: max(risk.tree.at(path).contribution.value for risk in result.models) for path in result.branches if path
     }
-    leaves = {one.path for one in result.models[0].tree.leaves()}
+    leaves = {risk.path for risk in result.models[0].tree.leaves()}
     return sorted(most, key=lambda path: (path not in leaves, -most[path], path))
 
 

@@ -28,16 +28,16 @@ from advrisk.risk.indicators.comparison import LEAST, ScenarioResult
 from advrisk.risk.indicators.tensor import KINDS
 from advrisk.risk.indicators.tree import Indicator
 
-INK = "ink"  # the page puts its own colour of text there: it knows whether it is dark
+INK = "ink"  # the page replaces it by its colour of text, light or dark
 CLEAN_GRAY = "#9AA3AE"
-_VERDICTS = (  # what stands beside a bar, and its hatching
+_VERDICTS = (  # verdict, text beside the bar, hatching
     ("least risk", "least risk", ""),
     ("undecided", "undecided", "/"),
     ("more risk than another", "more risk", ""),
     ("the only model", "", ""),
 )
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
-_SUNBURST_UNITS = 10**9  # of the whole: whole numbers, so that parts sum to it exactly
+_SUNBURST_UNITS = 10**9  # of the whole: integers, so that parts sum to it exactly
 _FINE = 0.05  # risks below it are shown with a decimal
 _DARK = 0.5  # a background darker than this gets white letters
 
@@ -45,7 +45,7 @@ _DARK = 0.5  # a background darker than this gets white letters
 def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Plot:
     """The risk of every model given a branch (the whole scenario, unless it is named), least overall risk at the top.
 
-    Colours are those of the models; what the intervals of the differences decide stands beside the bars.
+    Colours identify the models; the verdict is printed beside each bar.
     """
     compared = result.branches[path]
     names = [one.model for one in result.models]
@@ -53,7 +53,7 @@ def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None
     rows = [(name, compared.estimates[name], verdict_class(compared.verdict(name))) for name in names]
     hatching = {word: shape for word, _, shape in _VERDICTS}
     traces = []
-    for name, estimate, verdict in rows:  # one by one: plotly hatches no bars of several colours
+    for name, estimate, verdict in rows:  # one by one: plotly cannot hatch bars of several colours in one trace
         pattern = {"shape": hatching[verdict], "fillmode": "overlay", "fgcolor": "#ffffff"}
         marker = {"color": cycled(COLOURS, places[name]), "pattern": pattern}
         traces.append(_bar(verdict, [(name, estimate)], result.bounds, marker) | {"showlegend": False})
@@ -70,7 +70,7 @@ def branch_bars(result: ScenarioResult, path: str = "", *, places: Places | None
 
 
 def verdict_class(verdict: str) -> str:
-    """Which of the four a verdict is."""
+    """The class of a verdict, one of four."""
     if verdict == LEAST:
         return _VERDICTS[0][0]
     if verdict.startswith("undecided"):
@@ -79,7 +79,7 @@ def verdict_class(verdict: str) -> str:
 
 
 def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | None = None) -> Plot:
-    """The risk given each of the branches that one is made of, models side by side."""
+    """The risk given each child of a branch, models side by side."""
     node = result.models[0].tree.at(path)
     children = [child.path for child in node.children]
     shown = {child.path: f"{child.name} ({number_text(child.weight, 'weight')})" for child in node.children}
@@ -107,16 +107,16 @@ def grouped_bars(result: ScenarioResult, path: str = "", *, places: Places | Non
     }
 
 
-def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Plot:
+def arm_losses(assessment: IndicatorAssessment, loss: str, bounds: Bounds) -> Plot:
     """The mean loss of every arm for every model, as a heat map; least overall risk first."""
-    models = [one.model for one in found.results[0].models]
-    by_model = found.arms[loss]
-    arms = ordered_arms(found, loss)
+    models = [one.model for one in assessment.results[0].models]
+    by_model = assessment.arms[loss]
+    arms = ordered_arms(assessment, loss)
     grid = [[_value(by_model[model].get(arm)) for model in models] for arm in arms]
-    known = [value for row in grid for value in row if value is not None]
-    low, high = bounds if all(map(math.isfinite, bounds)) else (min(known, default=0.0), max(known, default=1.0))
+    values = [cell for row in grid for cell in row if cell is not None]
+    low, high = bounds if all(map(math.isfinite, bounds)) else (min(values, default=0.0), max(values, default=1.0))
     digits = ".0%" if bounds == (0.0, 1.0) else ".3~g"
-    shown = [["" if value is None else _cell_text(value, bounds) for value in row] for row in grid]
+    shown = [["" if cell is None else _cell_text(cell, bounds) for cell in row] for row in grid]
     hover = [[_arm_hover(arm, model, by_model[model].get(arm), bounds) for model in models] for arm in arms]
     return {
         "data": [
@@ -126,7 +126,7 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Plot:
                 "y": arms,
                 "z": grid,
                 "zmin": low,
-                "zmax": high if bounds == (0.0, 1.0) else max(known, default=high),
+                "zmax": high if bounds == (0.0, 1.0) else max(values, default=high),
                 "colorscale": "Cividis",
                 "text": shown,
                 "texttemplate": "%{text}",
@@ -154,26 +154,26 @@ def arm_losses(found: IndicatorAssessment, loss: str, bounds: Bounds) -> Plot:
     }
 
 
-def ordered_arms(found: IndicatorAssessment, loss: str) -> list[str]:
+def ordered_arms(assessment: IndicatorAssessment, loss: str) -> list[str]:
     """Clean inputs first, then corruptions by cause and family, then attacks."""
-    arms = dict.fromkeys(arm for of_model in found.arms[loss].values() for arm in of_model)
-    if found.tensors is None:
+    arms = dict.fromkeys(arm for of_model in assessment.arms[loss].values() for arm in of_model)
+    if assessment.tensors is None:
         return list(arms)
-    tensor = next(iter(found.tensors.values()))
+    tensor = next(iter(assessment.tensors.values()))
     facts = dict(zip(tensor.arms, zip(tensor.kind, tensor.cause, tensor.family, strict=True), strict=True))
-    place = {arm: (KINDS.index(kind), cause, family) for arm, (kind, cause, family) in facts.items()}
-    return sorted(arms, key=lambda arm: (place.get(arm, (len(KINDS), "", "")), _natural(arm)))
+    order = {arm: (KINDS.index(kind), cause, family) for arm, (kind, cause, family) in facts.items()}
+    return sorted(arms, key=lambda arm: (order.get(arm, (len(KINDS), "", "")), _natural(arm)))
 
 
 def _natural(name: str) -> list[tuple[float, str]]:
-    """For sorting: numbers in a name by their size."""
-    return [(float(part), "") if place % 2 else (0.0, part) for place, part in enumerate(_NUMBER.split(name))]
+    """Sort key that orders numbers in a name by size."""
+    return [(float(part), "") if index % 2 else (0.0, part) for index, part in enumerate(_NUMBER.split(name))]
 
 
 def sunburst(tree: Indicator, bounds: Bounds) -> Plot | None:
-    """What every branch contributes to the risk of one model; None where there is no loss, or a negative one.
+    """The contribution of every branch to the risk of one model; None if the loss is zero or partly negative.
 
-    Slices are whole numbers, summed from the leaves up, so that each ring holds exactly what lies inside it.
+    Slices are integers, summed from the leaves up, so that the slices of each ring add up exactly.
     """
     whole = sum(one.contribution.value for one in tree.leaves())
     if whole <= 0 or any(one.contribution.value < 0 for one in tree.leaves()):
@@ -218,20 +218,20 @@ def _units(one: Indicator, of_leaf: dict[str, int]) -> int:
 
 
 def _parent(path: str, tree: Indicator) -> str:
-    """The path of the branch that holds it; names may hold dots, so it is looked up."""
+    """The path of the parent branch, searched as names may contain dots."""
     return next(one.path for one in tree.walk() if any(child.path == path for child in one.children))
 
 
 def _first(path: str, tree: Indicator) -> str:
-    """The branch of the first level that it belongs to."""
+    """The first-level branch that contains this path."""
     return next(child.path for child in tree.children if any(one.path == path for one in child.walk()))
 
 
 def _branch_colours(tree: Indicator) -> dict[str, str]:
     """A colour for each branch of the first level, gray for clean inputs."""
-    named = [child for child in tree.children if child.name != "clean"]
-    found = {child.path: cycled(COLOURS[:-1], place) for place, child in enumerate(named)}
-    return found | {child.path: CLEAN_GRAY for child in tree.children if child.name == "clean"}
+    others = [child for child in tree.children if child.name != "clean"]
+    colours = {child.path: cycled(COLOURS[:-1], index) for index, child in enumerate(others)}
+    return colours | {child.path: CLEAN_GRAY for child in tree.children if child.name == "clean"}
 
 
 def _slice_text(one: Indicator, whole: float, bounds: Bounds, *, root: bool) -> str:
@@ -273,7 +273,7 @@ def _bar(name: str, rows: Sequence[tuple[str, Estimate]], bounds: Bounds, marker
 
 
 def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) -> Plot:
-    """The numbers at the ends of the whiskers."""
+    """Text at the ends of the whiskers."""
     return {
         "type": "scatter",
         "mode": "text",
@@ -288,7 +288,7 @@ def _values_beside(rows: Sequence[tuple[str, Estimate, str]], bounds: Bounds) ->
 
 
 def _beside(verdict: str) -> list[str]:
-    """The verdict in a word or two, if there is one."""
+    """The verdict in a word or two; empty for a single model."""
     return [short for word, short, _ in _VERDICTS if word == verdict and short]
 
 
@@ -323,8 +323,8 @@ def _cell_text(value: float, bounds: Bounds) -> str:
 
 
 def _arm_hover(arm: str, model: str, estimate: Estimate | None, bounds: Bounds) -> str:
-    said = "no verdict" if estimate is None else loss_interval(estimate, bounds)
-    return f"{plain_label(arm)}<br>{plain_label(model)}: {said}"
+    loss = "no verdict" if estimate is None else loss_interval(estimate, bounds)
+    return f"{plain_label(arm)}<br>{plain_label(model)}: {loss}"
 
 
 def _value(estimate: Estimate | None) -> float | None:
@@ -336,6 +336,6 @@ def _finite(limit: float, value: float) -> float:
 
 
 def _letters(colour: str) -> str:
-    """Black or white, whichever can be read on the colour."""
-    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    """Black or white, whichever contrasts with the colour."""
+    red, green, blue = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
     return "#ffffff" if 0.299 * red + 0.587 * green + 0.114 * blue < _DARK else "#000000"

@@ -1,4 +1,4 @@
-"""How large the risk is in a described deployment, and what drives it."""
+"""The question of key risk indicators: the risk in a described deployment, and what drives it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -28,11 +28,11 @@ class Indicators(Assessment):
     kind = IndicatorAssessment
 
     def assess(self, context: Context, spec: IndicatorOptions) -> IndicatorAssessment:
-        """Every scenario that is chosen, under every loss."""
+        """Assess every chosen scenario under every loss."""
         own = context.study.scenarios if context.study else {}
         stated = stated_scenarios(own if spec.scenarios is None else spec.scenarios)
         try:
-            found = assess_indicators(
+            assessment = assess_indicators(
                 context.ledger,
                 chosen_scenarios(stated, spec.scenario, spec.what_if or {}),
                 stated_losses(context.study, spec.losses),
@@ -44,15 +44,15 @@ class Indicators(Assessment):
         except MissingArmsError as error:
             named = "Only the arms that were named count here"
             raise RiskError(f"{error}. {named if spec.arms else context.what_to_run(error, context.ledger)}") from None
-        notes = (*context.view.sentences(), *found.notes)
-        return replace(found, notes=notes, samples_left=context.samples_left)
+        notes = (*context.view.sentences(), *assessment.notes)
+        return replace(assessment, notes=notes, samples_left=context.samples_left)
 
     def asked(self, context: Context) -> Mapping[str, Any] | None:
-        """Where a scenario is stated, or something was corrupted."""
+        """No options if the study states a scenario or has a corruption; else None."""
         return {} if context.scenarios_stated or len(context.ledger.query(_CORRUPTED)) else None
 
     def sections(self, result: IndicatorAssessment, models: Sequence[str]) -> Iterable[Section]:
-        """Each scenario under each loss, then every arm, and the robustness numbers beside."""
+        """Each scenario under each loss, then every arm, and robustness numbers."""
         return sections(result, models)
 
     def quantities(self, result: IndicatorAssessment) -> Iterable[NamedEstimate]:
@@ -60,14 +60,14 @@ class Indicators(Assessment):
         return quantities(result)
 
 
-def stated_losses(study: StudySpec | None, given: Sequence[object] | None = None) -> Sequence[object]:
-    """Those given, or those of the study; a name alone is one loss."""
-    if given is not None:
-        return one_or_many(given)
+def stated_losses(study: StudySpec | None, losses: Sequence[object] | None = None) -> Sequence[object]:
+    """The given losses, by default those of the study; a name alone is one loss."""
+    if losses is not None:
+        return one_or_many(losses)
     return study.loss_entries() if study else ()
 
 
 def named_losses(study: StudySpec | None, names: Sequence[str]) -> list[object]:
-    """Those losses of the study that are called so, by `as` or by name; others by their names alone."""
+    """The losses of the study with these names (`as` or `name`); other names are losses without options."""
     entries = {entry.get("as", entry["name"]): entry for entry in stated_losses(study) if isinstance(entry, dict)}
     return [entries.get(name, name) for name in names]

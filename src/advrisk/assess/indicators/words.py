@@ -1,4 +1,4 @@
-"""Key risk indicators in words: which model, how large its risk, what drives it, and what would decide."""
+"""Sentences on key risk indicators: which model, its risk, what drives it, and what would decide."""
 
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.pairs import samples_that_decide
@@ -26,11 +26,11 @@ ON_DISTANCE = (
 )
 ON_ADVERSARIAL_RISK = (
     "Adversarial risk is the share of samples that are incorrect under the strongest attack within eps. It does not "
-    "say how often an attack happens, and every mistake counts alike in it."
+    "say how often an attack happens, and every mistake has the same weight."
 )
 ON_MEASURES = (
-    "CLEVER and its like estimate, from slopes around an input, how far it can be moved before it may be "
-    "misclassified. They try no attack, they bound nothing, and they know no weather."
+    "CLEVER and similar measures estimate, from slopes around an input, how far it can be moved before it may be "
+    "misclassified. They run no attack, bound nothing, and ignore corruptions."
 )
 EQUALLY = "With all corruptions equally weighted"
 _CONTRIBUTORS = 3
@@ -39,7 +39,7 @@ _LEADING = 3  # undecided pairs that are written out
 
 
 def loss_kind(bounds: Bounds) -> Kind:
-    """How a loss is written: one between 0 and 1 in per cent, any other as a number."""
+    """The format of a loss: percent if it lies between 0 and 1, else a number."""
     return "risk" if bounds == (0.0, 1.0) else "magnitude"
 
 
@@ -53,14 +53,14 @@ def loss_interval(estimate: Estimate, bounds: Bounds) -> str:
     return estimate_text(estimate, loss_kind(bounds))
 
 
-def on_risk(found: IndicatorAssessment) -> list[str]:
-    """How risks are meant."""
-    attacked = any(leaf.aggregate == "max" for one in found.results for leaf in one.models[0].contributors)
+def on_risk(assessment: IndicatorAssessment) -> list[str]:
+    """What risk means here."""
+    attacked = any(leaf.aggregate == "max" for one in assessment.results for leaf in one.models[0].contributors)
     return [ON_RISK + ON_WORST, ON_LOWER_BOUND] if attacked else [ON_RISK + ON_MEANS]
 
 
 def risk_headline(result: ScenarioResult) -> str:
-    """The model with the least risk in this deployment, or between which the evidence does not decide."""
+    """The model with the least risk in this deployment, or the models between which it is undecided."""
     left_out = result.n_samples - len(result.samples)
     so_far = f" So far: {left_out} of {result.n_samples} samples have no verdict yet." if result.n_unfinished else ""
     return f"{_verdict(result)}{so_far}"
@@ -74,7 +74,7 @@ def _verdict(result: ScenarioResult) -> str:
     if result.least_bad is not None:
         least = f"{best.model} has the least risk of {len(result.models)} models: {amount}"
         beside = loss_text(result.models[1].risk.value, result.bounds)
-        if result.scenario.name == UNIFORM:  # no study says that these happen equally often
+        if result.scenario.name == UNIFORM:  # equal weights are an assumption, so the headline names them
             return f"{EQUALLY}, {least} ({result.models[1].model} {beside})."
         return f"{least} ({result.models[1].model} {beside})."
     names = [best.model, *undecided_with(best.model, result.pairs)]
@@ -82,29 +82,29 @@ def _verdict(result: ScenarioResult) -> str:
     return f"Undecided between {listed(names)}: risk {listed([risks[name] for name in names])}."
 
 
-def stated_results(found: IndicatorAssessment) -> list[ScenarioResult]:
-    """The scenarios that the user described, under the first loss."""
-    return [one for one in found.results if one.loss == found.losses[0] and one.scenario.name != UNIFORM]
+def stated_results(assessment: IndicatorAssessment) -> list[ScenarioResult]:
+    """The results of the study's scenarios, under the first loss."""
+    return [one for one in assessment.results if one.loss == assessment.losses[0] and one.scenario.name != UNIFORM]
 
 
 def in_scenario(result: ScenarioResult) -> str:
     """The headline of a result that names its scenario."""
-    said = risk_headline(result)
-    rest = said[0].lower() + said[1:] if said.startswith("Undecided") else said
+    text = risk_headline(result)
+    continued = text[0].lower() + text[1:] if text.startswith("Undecided") else text
     loss = "" if result.loss == DEFAULT else f" (loss: {result.loss})"
-    return f"In the scenario {result.scenario.name}{loss}, {rest}"
+    return f"In the scenario {result.scenario.name}{loss}, {continued}"
 
 
 def full_headline(result: ScenarioResult) -> str:
     """The headline where nothing else names the scenario."""
     if result.scenario.name != UNIFORM:
         return in_scenario(result)
-    said = risk_headline(result)
-    return said if said.startswith(EQUALLY) else f"{EQUALLY}: {said}"
+    text = risk_headline(result)
+    return text if text.startswith(EQUALLY) else f"{EQUALLY}: {text}"
 
 
 def on_result(result: ScenarioResult, samples_left: int | None = None) -> list[str]:
-    """What to know beside the headline."""
+    """Sentences below the headline."""
     best = result.models[0]
     sentences = [f"The risk of {best.model} comes from: {drivers(best)}."] if best.risk.value > 0 else []
     if worst := worst_off(result):
@@ -123,23 +123,23 @@ def on_result(result: ScenarioResult, samples_left: int | None = None) -> list[s
 
 
 def _on_leading_pairs(result: ScenarioResult, samples_left: int | None) -> list[str]:
-    """What would decide between the model with the least risk and others."""
+    """What would decide the undecided pairs of the model with the least risk."""
     best = result.models[0].model
     pairs = [pair for pair in result.pairs if pair.undecided and best in (pair.lower, pair.higher)]
     return [f"{pair.lower} and {pair.higher}, {on_pair(pair, samples_left)}" for pair in pairs]
 
 
 def label(result: ScenarioResult) -> str:
-    """What tells its tables and figures from those of other results."""
+    """The part of a title that identifies the result."""
     return f"{result.scenario.name}, {result.loss}"
 
 
 # For the executive summary
 
 
-def sureness(found: IndicatorAssessment) -> list[str]:
-    """How sure the least risk is, in each scenario that was stated."""
-    return [_on_least_risk(one) for one in stated_results(found)]
+def sureness(assessment: IndicatorAssessment) -> list[str]:
+    """The least risk and its uncertainty, in each stated scenario."""
+    return [_on_least_risk(one) for one in stated_results(assessment)]
 
 
 def _on_least_risk(result: ScenarioResult) -> str:
@@ -151,7 +151,7 @@ def _on_least_risk(result: ScenarioResult) -> str:
 
 
 def scenario_drivers(result: ScenarioResult, model: str | None = None) -> list[str]:
-    """What the risk of a model comes from, by default that of the one with the least."""
+    """What drives the risk of a model, by default of the one with the least risk."""
     best = next((row for row in result.models if row.model == model), result.models[0])
     if best.risk.value <= 0:
         return []
@@ -161,24 +161,24 @@ def scenario_drivers(result: ScenarioResult, model: str | None = None) -> list[s
     return [f"{where}, the risk of {best.model} comes from: {drivers(best)}.{beside}"]
 
 
-def undecided(found: IndicatorAssessment) -> list[str]:
-    """Between which models the scenarios leave it open, and what would decide."""
-    told = [
+def undecided(assessment: IndicatorAssessment) -> list[str]:
+    """The undecided pairs of each scenario, and what would decide them."""
+    sentences = [
         f"{one.scenario.name}: {text}."
-        for one in stated_results(found)
-        for text in _on_leading_pairs(one, found.samples_left)
+        for one in stated_results(assessment)
+        for text in _on_leading_pairs(one, assessment.samples_left)
     ]
-    first = found.results[0]
+    first = assessment.results[0]
     if first.scenario.name == UNIFORM and (n := sum(pair.undecided for pair in first.pairs)):
-        told.append(f"{EQUALLY}, {n} of {counted(len(first.pairs), 'pair')} of models.")
-    return told
+        sentences.append(f"{EQUALLY}, {n} of {counted(len(first.pairs), 'pair')} of models.")
+    return sentences
 
 
 # Pieces
 
 
 def worst_off(result: ScenarioResult) -> str:
-    """`class 8, 12.3 % [10.1, 14.9]`: whom the best model serves worst, where that is clear."""
+    """`class 8, 12.3 % [10.1, 14.9]`: the group that the best model serves worst, if that is significant."""
     worst = _worst_group(result.models[0])
     return "" if worst is None else f"{worst[0]}, {loss_interval(worst[1], result.bounds)}"
 
@@ -190,12 +190,12 @@ def drivers(model: ModelRisk, most: int = _CONTRIBUTORS) -> str:
     if total <= 0 or not shown:
         return "nothing"
     names = branch_names(model.tree)
-    told = [f"{names[one.path]} {percent_text(one.contribution.value / total)}" for one in shown[:most]]
-    return "; ".join(told + ([f"{len(shown) - most} more"] if len(shown) > most else []))
+    parts = [f"{names[one.path]} {percent_text(one.contribution.value / total)}" for one in shown[:most]]
+    return "; ".join(parts + ([f"{len(shown) - most} more"] if len(shown) > most else []))
 
 
 def short_verdict(compared: BranchComparison, model: str) -> str:
-    """The verdict on a model, with a few of the others' names."""
+    """The verdict on a model, with the names of a few others."""
     if better := ahead_of(model, compared.pairs):
         return f"more risk than {listed(better)}"
     equal = undecided_with(model, compared.pairs)
@@ -203,37 +203,37 @@ def short_verdict(compared: BranchComparison, model: str) -> str:
 
 
 def on_pair(pair: Pair, samples_left: int | None = None) -> str:
-    """Whether the evidence decides between two models, and what would."""
+    """Whether a pair is decided, and what would decide it."""
     if not pair.undecided:
         return "decided"
     if pair.more_samples is not None:
         return f"undecided: {samples_that_decide(pair.more_samples, samples_left)}"
     if pair.difference.value == 0:
-        return "undecided: no difference was seen, so the number of samples that would decide is unknown"
+        return "undecided: the difference is 0, so the number of samples that would decide is unknown"
     return "undecided: the weights of the scenario are too uncertain for more samples to decide"
 
 
-def loss_meanings(found: IndicatorAssessment) -> dict[str, str]:
-    """Loss -> the first line of what it says of itself."""
-    if found.tensors is None:
+def loss_meanings(assessment: IndicatorAssessment) -> dict[str, str]:
+    """Loss -> the first line of its docstring."""
+    if assessment.tensors is None:
         return {}
-    texts = {loss.label: (loss.function.__doc__ or "").strip() for loss in found.tensors.losses}
+    texts = {loss.label: (loss.function.__doc__ or "").strip() for loss in assessment.tensors.losses}
     lines = {label: text.partition("\n")[0].replace("`", "") for label, text in texts.items()}
     return {label: line for label, line in lines.items() if line}
 
 
-def on_robustness(found: IndicatorAssessment) -> list[str]:
-    """What the numbers beside do not say."""
-    told = []
-    if any(one.mean_distance for one in found.robustness):
-        told.append(ON_DISTANCE)
-    if any(one.adversarial_risk for one in found.robustness):
-        told.append(ON_ADVERSARIAL_RISK)
-    return [*told, ON_MEASURES] if found.measures else told
+def on_robustness(assessment: IndicatorAssessment) -> list[str]:
+    """The limits of the robustness numbers."""
+    sentences = []
+    if any(one.mean_distance for one in assessment.robustness):
+        sentences.append(ON_DISTANCE)
+    if any(one.adversarial_risk for one in assessment.robustness):
+        sentences.append(ON_ADVERSARIAL_RISK)
+    return [*sentences, ON_MEASURES] if assessment.measures else sentences
 
 
 def branch_names(tree: Indicator) -> dict[str, str]:
-    """Path -> what the branch is called: by its own name where no other has it, else by its path."""
+    """Path -> the branch's own name if it is unique, else its path."""
     names = [one.name for one in tree.walk()]
     return {
         one.path: "clean inputs" if one.path == _CLEAN else one.name if names.count(one.name) == 1 else one.path
@@ -242,9 +242,9 @@ def branch_names(tree: Indicator) -> dict[str, str]:
 
 
 def _worst_group(model: ModelRisk) -> tuple[str, Estimate] | None:
-    """The class or value of a stratum with the largest risk, where its interval lies above the whole risk."""
-    found = [(f"class {label}", one) for label, one in model.by_class.items() if one is not None]
+    """The class or stratum with the largest risk, of those whose interval lies above the overall risk."""
+    groups = [(f"class {label}", one) for label, one in model.by_class.items() if one is not None]
     for name, of_value in model.by_stratum.items():
-        found += [(f"{name} = {value}", one) for value, one in of_value.items() if one is not None]
-    clear = [(name, one) for name, one in found if one.low > model.risk.value]
+        groups += [(f"{name} = {value}", one) for value, one in of_value.items() if one is not None]
+    clear = [(name, one) for name, one in groups if one.low > model.risk.value]
     return max(clear, key=lambda entry: entry[1].value) if clear else None

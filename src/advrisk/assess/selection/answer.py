@@ -1,6 +1,6 @@
-"""The answer of a run: which model is the least bad, whether it may be shipped, and the sentences that say so.
+"""The answer of a run: the least bad model, whether it may be shipped, and the sentences on that.
 
-Terminal, report, JSON and Python all take it from here, so that no two of them can differ.
+Terminal, report, JSON and Python all use this answer, so that they agree.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from advrisk.risk.indicators.comparison import ScenarioResult
 
 @dataclass(frozen=True)
 class RunAnswer:
-    """What the evidence names; the first sentence says the same."""
+    """The model that the evidence names, and the sentences on it."""
 
     sentences: tuple[str, ...]
     least_bad: str | None  # None: undecided, the scenarios disagree, or nothing to compare
@@ -57,7 +57,7 @@ class RunAnswer:
 
     @property
     def ship(self) -> str | None:
-        """The least bad model, if the run is done and the model meets what is required of it."""
+        """The least bad model, if the run is done and the model meets its requirements."""
         return self.least_bad if self.decided and self.requirements in (None, "met") else None
 
     @property
@@ -85,46 +85,48 @@ def answer(
     left_out: Mapping[str, str] | None = None,
     unfinished: str = "",
 ) -> RunAnswer:
-    """What was asked, in its order: the scenarios, then damage; requirements stand in the first sentence.
+    """Compose the answer: the scenarios first, then damage; the first sentence includes the requirements.
 
-    `lost` says why stated scenarios have no result, `left_out` why some of them have none, `unfinished` how far a run
-    is that is not done. No model is named while a stated scenario has no result.
+    `lost` is the reason why stated scenarios have no result, `left_out` why some of them have none, `unfinished` the
+    progress of an unfinished run. No model is named while a stated scenario has no result.
     """
-    found = result_of(damage)
-    models = [row.model for row in (scenarios[0].models if scenarios else found.models if found else ())]
-    named, said = _of_scenarios(scenarios, found, None if left_out else gate) if scenarios else (None, [])
+    assessed = result_of(damage)
+    models = [row.model for row in (scenarios[0].models if scenarios else assessed.models if assessed else ())]
+    named, sentences = _of_scenarios(scenarios, assessed, None if left_out else gate) if scenarios else (None, [])
     if left_out:
-        named, said = None, [with_requirements(without_answer(left_out), None, models, gate), *said]
+        named, sentences = None, [with_requirements(without_answer(left_out), None, models, gate), *sentences]
     if lost:
-        said = [with_requirements(f"The study's scenarios have no answer: {lost}", None, models, gate)]
-    elif not scenarios and found is not None:
-        named, said = found.least_bad, [damage_headline(found, gate)]
+        sentences = [with_requirements(f"The study's scenarios have no answer: {lost}", None, models, gate)]
+    elif not scenarios and assessed is not None:
+        named, sentences = assessed.least_bad, [damage_headline(assessed, gate)]
     elif not scenarios:
-        said = [with_requirements(f"The evidence names no model: {why_not(damage).rstrip('.')}", None, models, gate)]
-    if found is not None and (scenarios or lost):
-        said.append(by_damage(found))
+        sentences = [
+            with_requirements(f"The evidence names no model: {why_not(damage).rstrip('.')}", None, models, gate)
+        ]
+    if assessed is not None and (scenarios or lost):
+        sentences.append(by_damage(assessed))
     if unfinished:
-        said.insert(0, unfinished_words(unfinished))
+        sentences.insert(0, unfinished_words(unfinished))
     required = requirements_of(named, models, gate)
-    return RunAnswer(tuple(said), named, required, len(models), bool(unfinished), bool(lost or left_out))
+    return RunAnswer(tuple(sentences), named, required, len(models), bool(unfinished), bool(lost or left_out))
 
 
 def unfinished_words(so_far: str) -> str:
-    """What leads everything that is said of a run that is not done."""
+    """The first sentence on an unfinished run."""
     return f"Decide nothing yet: the run is not finished ({so_far} are done)."
 
 
-def leading(found: Findings) -> RunAnswer:
-    """The answer of everything that was found."""
-    asked = None if found.by_damage else found.answer("indicators", IndicatorAssessment)
-    indicators = result_of(asked)
+def leading(findings: Findings) -> RunAnswer:
+    """The answer from all findings."""
+    scenarios = None if findings.by_damage else findings.answer("indicators", IndicatorAssessment)
+    indicators = result_of(scenarios)
     return answer(
-        found.answer("damage", DamageAssessment) or Unanswered("damage was not asked for"),
+        findings.answer("damage", DamageAssessment) or Unanswered("damage was not asked for"),
         stated_results(indicators) if indicators else (),
-        found.answer("gate", GateResult),
-        lost=why_not(asked).rstrip(".") if found.scenarios_stated else "",
+        findings.answer("gate", GateResult),
+        lost=why_not(scenarios).rstrip(".") if findings.scenarios_stated else "",
         left_out=indicators.unanswered if indicators else None,
-        unfinished=found.unfinished,
+        unfinished=findings.unfinished,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the executive summary adds to the answer of a run where several questions bear on it."""
+"""Sentences that the executive summary adds to the answer of a run when several questions concern it."""
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.findings import Findings
@@ -9,31 +9,31 @@ from advrisk.assess.selection.answer import leading
 from advrisk.risk.indicators.tree import UNIFORM
 
 
-def leading_first(found: Findings) -> list[Finding]:
-    """The answered questions in the order of the page, but first the one that the answer is of."""
-    leads = "indicators" if found.scenarios_stated and not found.by_damage else "damage"
-    return sorted(found.answered, key=lambda one: one.name != leads)
+def leading_first(findings: Findings) -> list[Finding]:
+    """The answered questions in the order of the page, the one behind the answer first."""
+    leads = "indicators" if findings.scenarios_stated and not findings.by_damage else "damage"
+    return sorted(findings.answered, key=lambda one: one.name != leads)
 
 
-def sentences_beside(found: Findings) -> list[str]:
+def sentences_beside(findings: Findings) -> list[str]:
     """Whether a requirement is stated, and whether other questions name other models."""
-    damage = found.result(DamageAssessment)
-    told = []
-    if damage and "gate" not in found.answers and not found.view:
-        told.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
-    told += _on_equal_corruptions(damage, found.result(IndicatorAssessment))
-    named = sorted({one for one in (leading(found).least_bad, damage.least_bad if damage else None) if one})
+    damage = findings.result(DamageAssessment)
+    sentences = []
+    if damage and "gate" not in findings.answers and not findings.view:
+        sentences.append("The study states no requirement (gate), so nothing here says whether that is good enough.")
+    sentences += _on_equal_corruptions(damage, findings.result(IndicatorAssessment))
+    named = sorted({one for one in (leading(findings).least_bad, damage.least_bad if damage else None) if one})
     if len(named) > 1:
-        told.append(
+        sentences.append(
             f"These answers name different models ({', '.join(named)}), because the questions differ; the "
             "first answers the study's scenario."
         )
-    return told
+    return sentences
 
 
-def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAssessment | None) -> list[str]:
-    """Another model suffers least from corruptions, and no scenario says how much these matter."""
-    for one in found.results[:1] if found else ():
+def _on_equal_corruptions(damage: DamageAssessment | None, indicators: IndicatorAssessment | None) -> list[str]:
+    """A note if another model suffers least from corruptions, without a scenario that weighs these."""
+    for one in indicators.results[:1] if indicators else ():
         best = one.least_bad, damage.least_bad if damage else None
         if one.scenario.name == UNIFORM and best[0] and best[1] and best[0] != best[1]:
             risks = {row.model: loss_interval(row.risk, one.bounds) for row in one.models}
@@ -44,16 +44,16 @@ def _on_equal_corruptions(damage: DamageAssessment | None, found: IndicatorAsses
     return []
 
 
-def drivers_beside(found: Findings) -> list[str]:
-    """What the risk of the model that damage names comes from, where no scenario is stated."""
-    damage, indicators = found.result(DamageAssessment), found.result(IndicatorAssessment)
+def drivers_beside(findings: Findings) -> list[str]:
+    """What drives the risk of the model that damage names, without a stated scenario."""
+    damage, indicators = findings.result(DamageAssessment), findings.result(IndicatorAssessment)
     if indicators is None or stated_results(indicators):
         return []
     return scenario_drivers(indicators.results[0], damage.least_bad if damage else None)
 
 
-def without_drivers(found: Findings) -> str:
-    """Why nothing is said of what drives the risk."""
-    if found.result(DamageAssessment) is None:
-        return f"Not known: {found.why_not('damage')}."
+def without_drivers(findings: Findings) -> str:
+    """Why there is nothing on what drives the risk."""
+    if findings.result(DamageAssessment) is None:
+        return f"Not known: {findings.why_not('damage')}."
     return "No sample was broken."

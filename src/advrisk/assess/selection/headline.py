@@ -1,4 +1,4 @@
-"""The first sentence: the least bad of the compared models, how bad it is, and whether it meets what is required."""
+"""The first sentence: the least bad of the compared models, its numbers, and whether it meets the requirements."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import Literal
 
 from advrisk.assess.damage.assessment import DamageAssessment
 from advrisk.assess.damage.headline import headline, how_bad, least_bad_words
-from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.gate.records import GateResult, RequirementResult
 from advrisk.assess.indicators.words import in_scenario, loss_text
 from advrisk.core.errors import StudyError
 from advrisk.core.names import listed
@@ -29,16 +29,16 @@ _OPENINGS = (
 )
 
 
-def by_damage(found: DamageAssessment) -> str:
-    """The headline of damage where another question leads."""
-    return f"By damage: {_within(headline(found))}"
+def by_damage(damage: DamageAssessment) -> str:
+    """The headline of damage if another question comes first."""
+    return f"By damage: {_within(headline(damage))}"
 
 
-def damage_headline(found: DamageAssessment, gate: Gate) -> str:
+def damage_headline(damage: DamageAssessment, gate: Gate) -> str:
     """The headline of damage, with what the gate says of the least bad model."""
-    models = [row.model for row in found.models]
-    among = [found.models[0].model, *undecided_with(found.models[0].model, found.pairs)]
-    return with_requirements(least_bad_words(found), found.least_bad or _only(models), models, gate, among=among)
+    models = [row.model for row in damage.models]
+    among = [damage.models[0].model, *undecided_with(damage.models[0].model, damage.pairs)]
+    return with_requirements(least_bad_words(damage), damage.least_bad or _only(models), models, gate, among=among)
 
 
 def scenario_headline(result: ScenarioResult, damage: DamageAssessment | None = None, gate: Gate = None) -> str:
@@ -47,13 +47,13 @@ def scenario_headline(result: ScenarioResult, damage: DamageAssessment | None = 
     named = result.least_bad or _only(models)
     row = damage.of(named) if damage and named else None
     beside = f"; {how_bad(row, damage)}" if row and damage else ""
-    said = f"{in_scenario(result).rstrip('.')}{beside}"
+    sentence = f"{in_scenario(result).rstrip('.')}{beside}"
     among = [models[0], *undecided_with(models[0], result.pairs)]
-    return with_requirements(said, named, models, gate, among=among)
+    return with_requirements(sentence, named, models, gate, among=among)
 
 
 def disagreement(results: Sequence[ScenarioResult], gate: Gate = None) -> str:
-    """Which model each scenario favours, where they do not all name the same."""
+    """The model that each scenario favours, if they disagree."""
     named = {one.least_bad for one in results} - {None}
     opening = "The scenarios disagree" if len(named) > 1 else "The scenarios do not settle on one model"
     each = [f"{one.scenario.name} {_favours(one)}" for one in results]
@@ -83,13 +83,13 @@ class _Checked:
 
     rule: str
     model: str | None  # None: it is of no model
-    held: Held
+    result: RequirementResult
 
 
 def requirements_of(named: str | None, models: Sequence[str], gate: Gate) -> Requirements | None:
-    """Whether the named model meets what is required of it, and of no model; None where nothing is.
+    """Whether the named model meets its requirements and those of no model; None without requirements.
 
-    Where no model is named: whether every requirement is met, or none of the models meets its own.
+    Without a named model: whether every requirement is met, or no model meets its own.
     """
     if gate is None or isinstance(gate, Unanswered):
         return None if gate is None else "not checked"
@@ -103,50 +103,50 @@ def requirements_of(named: str | None, models: Sequence[str], gate: Gate) -> Req
 
 
 def _met(checked: Sequence[_Checked]) -> Requirements | None:
-    verdicts = {one.held.verdict for one in checked}
+    verdicts = {one.result.verdict for one in checked}
     if not verdicts:
         return None
     return "not met" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "met"
 
 
 def with_requirements(
-    said: str, named: str | None, models: Sequence[str], gate: Gate, *, among: Sequence[str] = ()
+    sentence: str, named: str | None, models: Sequence[str], gate: Gate, *, among: Sequence[str] = ()
 ) -> str:
-    """The sentence with what the gate says of the named model, and of all of them.
+    """The sentence with the result of the gate for the named model, or for all.
 
-    Where none is named, it is said of those `among` which the evidence does not decide (default: all).
+    Without a named model, the result covers the undecided models `among` (default: all).
     """
     if gate is None:
-        return f"{said}."
+        return f"{sentence}."
     if isinstance(gate, Unanswered):
-        return f"{said}; what the study requires (gate) is not checked: {str(gate).rstrip('.')}."
+        return f"{sentence}; what the study requires (gate) is not checked: {str(gate).rstrip('.')}."
     checked = [_checked(one) for one in gate.results]
     if not checked:
-        return f"{said}."
-    failed = [one for one in checked if one.held.verdict == "fail"]
+        return f"{sentence}."
+    failed = [one for one in checked if one.result.verdict == "fail"]
     unmet = [
         rule
         for rule in dict.fromkeys(one.rule for one in failed)
         if {one.model for one in failed if one.rule == rule} >= set(models)
     ]
     if unmet and len(models) > 1:
-        return f"None of these {len(models)} models meets {' or '.join(unmet)}; {_within(said)}."
+        return f"None of these {len(models)} models meets {' or '.join(unmet)}; {_within(sentence)}."
     if len(models) > 1 and {one.model for one in failed} >= set(models):
         each = listed([f"{model} fails {_rules([one for one in failed if one.model == model])}" for model in models])
-        return f"None of these {len(models)} models meets every stated requirement ({each}); {_within(said)}."
+        return f"None of these {len(models)} models meets every stated requirement ({each}); {_within(sentence)}."
     own = [one for one in failed if named is not None and one.model in (named, None)]
     if own:
-        return f"{said}; {named} fails {_rules(own)}{_who_passes(checked, models, named)}."
+        return f"{sentence}; {named} fails {_rules(own)}{_who_passes(checked, models, named)}."
     if named is None:
-        return f"{said}; {_states(checked, among or models)}."
+        return f"{sentence}; {_states(checked, among or models)}."
     if failed:
-        return f"{said}; {_state(checked, named)}{_each_of(failed, 'fails')}."
-    return f"{said}; {_state(checked, named).removesuffix(', ')}."
+        return f"{sentence}; {_state(checked, named)}{_each_of(failed, 'fails')}."
+    return f"{sentence}; {_state(checked, named).removesuffix(', ')}."
 
 
-def _within(said: str) -> str:
-    """A sentence that goes on after a semicolon, unless it begins with the name of a model."""
-    return said[0].lower() + said[1:] if said.startswith(_OPENINGS) else said
+def _within(sentence: str) -> str:
+    """A sentence for use after a colon or semicolon: in lower case, unless it begins with the name of a model."""
+    return sentence[0].lower() + sentence[1:] if sentence.startswith(_OPENINGS) else sentence
 
 
 def _each_of(checked: Sequence[_Checked], verb: str) -> str:
@@ -156,7 +156,7 @@ def _each_of(checked: Sequence[_Checked], verb: str) -> str:
 
 def _states(checked: Sequence[_Checked], among: Sequence[str]) -> str:
     """`undecided whether cnn-adv meets clean accuracy >= 65 %`: of models of which none is named."""
-    failed = [one for one in checked if one.held.verdict == "fail"]
+    failed = [one for one in checked if one.result.verdict == "fail"]
     unclear = _open(checked)
     states = [_each_of(failed, "fails")] if failed else []
     states += [f"undecided whether {_each_of(unclear, 'meets')}"] if unclear else []
@@ -191,25 +191,25 @@ def _who_passes(checked: Sequence[_Checked], models: Sequence[str], named: str |
         for model in models
         if model != named
         and model in stated
-        and all(one.held.verdict == "pass" for one in checked if one.model in (model, None))
+        and all(one.result.verdict == "pass" for one in checked if one.model in (model, None))
     ]
     return f", {listed(passing)} meet{'s' if len(passing) == 1 else ''} every stated requirement" if passing else ""
 
 
 def _open(checked: Iterable[_Checked]) -> list[_Checked]:
-    return [one for one in checked if one.held.verdict == "undecided"]
+    return [one for one in checked if one.result.verdict == "undecided"]
 
 
 def _rules(checked: Sequence[_Checked]) -> str:
     return listed(list(dict.fromkeys(one.rule for one in checked)))
 
 
-def _checked(held: Held) -> _Checked:
+def _checked(result: RequirementResult) -> _Checked:
     try:
-        requirement = parse_requirement(held.requirement)
+        requirement = parse_requirement(result.requirement)
     except StudyError:
-        return _Checked(held.requirement, None, held)
-    return _Checked(_rule(requirement), _model(requirement), held)
+        return _Checked(result.requirement, None, result)
+    return _Checked(_rule(requirement), _model(requirement), result)
 
 
 def _model(requirement: Requirement) -> str | None:

@@ -1,6 +1,6 @@
-"""The question of survival, answered from a ledger: how long until each model breaks, why, and at what cost?
+"""Assess survival from a ledger: how long until each model breaks, why, and at what cost.
 
-How long is read off the rows (Kaplan and Meier); a fitted law says what covariates do, and only where it holds.
+Times come from the rows (Kaplan and Meier); a fitted law gives the effects of covariates, and only if it holds.
 """
 
 import math
@@ -37,7 +37,7 @@ from advrisk.risk.survival.kaplan_meier import KaplanMeier
 from advrisk.risk.survival.paired import clean_accuracies, failure_rates, training_costs
 from advrisk.risk.survival.pareto import Criterion, Standing, pareto_set
 
-_COMPARED = 50  # times at which a law is held beside a curve
+_COMPARED = 50  # times at which a law is compared with a curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,13 @@ class SurvivalAssessment(Tabular):
     covariates: tuple[str, ...]
     fit: SurvivalFit | None
     unfitted: str  # why there is no fit
-    doubt: str  # why no number of the law is quoted; empty where it holds
+    doubt: str  # why no number of the law is quoted; empty if it holds
     families: tuple[FamilyRow, ...]
     choice: FamilyChoice | None
     calibrations: tuple[Calibration, ...]  # at several times, the worst first
     pareto: tuple[Standing, ...]
     criteria: tuple[Criterion, ...]
-    until: float  # of all means: as asked, and no longer than every model was attacked for
+    until: float  # limit of all means: as requested, but at most the shortest attack time of the models
     asked_until: float | None
     eps_max: float | None
     broken_factor: float
@@ -71,33 +71,33 @@ class SurvivalAssessment(Tabular):
 
     def of(self, model: str) -> ModelSurvival:
         """One model."""
-        known = {one.model: one for one in self.models}
-        if model not in known:
-            raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, known)}")
-        return known[model]
+        by_model = {one.model: one for one in self.models}
+        if model not in by_model:
+            raise RiskError(f"no model called {model!r} was assessed; {did_you_mean(model, by_model)}")
+        return by_model[model]
 
     @property
     def calibrated(self) -> Calibration | None:
-        """The calibration in which the law is farthest off."""
+        """The calibration with the largest error of the law."""
         return self.calibrations[0] if self.calibrations else None
 
     @property
     def law(self) -> SurvivalFit | None:
-        """The fitted law, where it holds."""
+        """The fitted law if it holds, else None."""
         return None if self.doubt else self.fit
 
     def difference(self, first: str, second: str) -> Estimate | None:
-        """By how much one model's mean exceeds another's, on the same samples; None where one has no curve."""
+        """The difference of two models' means, paired by sample; None if one has no curve."""
         one, other = self.of(first).curve, self.of(second).curve
         return None if one is None or other is None else one.mean_difference(other, self.until)
 
     def outlasts(self, first: str, second: str) -> bool:
         """Whether one model survives longer than another: the interval of the difference of their means is above 0."""
-        return (found := self.difference(first, second)) is not None and found.low > 0
+        return (difference := self.difference(first, second)) is not None and difference.low > 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        told = {
+        """All fields as plain values, for JSON."""
+        fields = {
             "measure": self.durations.measure,
             "unit": self.unit,
             "level": self.level,
@@ -121,16 +121,16 @@ class SurvivalAssessment(Tabular):
             "hardware": self.hardware,
             "notes": self.notes,
         }
-        return dict(plain(told))
+        return dict(plain(fields))
 
     def _differences(self) -> list[dict[str, Any]]:
-        """Of each model and the next: means, paired by sample."""
+        """The difference of means of each model and the next, paired by sample."""
         pairs = pairwise([one.model for one in self.models if one.curve is not None])
-        found = [(first, second, self.difference(first, second)) for first, second in pairs]
-        return [{"longer": a, "shorter": b, **one.as_dict()} for a, b, one in found if one is not None]
+        differences = [(first, second, self.difference(first, second)) for first, second in pairs]
+        return [{"longer": a, "shorter": b, **one.as_dict()} for a, b, one in differences if one is not None]
 
     def rows(self) -> list[Row]:
-        """Every number with what it is about, whose it is, and its unit."""
+        """Every number with its topic, model, name and unit."""
         return list(survival_rows(self))
 
 
@@ -155,13 +155,13 @@ def assess_survival(
     hardware: Hardware | None = None,
     seed: int = 0,
 ) -> SurvivalAssessment:
-    """Read durations, and say what they mean for every model: curves and means of the rows, and a law of covariates.
+    """Assess survival: curves and means of the rows for every model, and a law of covariates.
 
-    Without `covariates`, those that differ are taken, and where they cannot be fitted the curves stand alone, with the
-    reason. Sizes in several norms are no one number, so that only the arms of one norm are fitted then: of `norm`, or
-    of `usual_norm` where there are some. `reference` names the level that others of a covariate are compared with,
-    `units` for how much of a number an effect is reported. A law that is off by more than `tolerance` on samples held
-    out, and by more than chance explains, is not quoted.
+    Without `covariates`, those that vary are used; if they cannot be fitted, the result has curves only, with the
+    reason. Sizes in several norms are not comparable, so only the arms of one norm are fitted: `norm`, or `usual_norm`
+    if it has arms. `reference` names the level with which other levels of a covariate are compared; `units` is the
+    change of a number for which an effect is reported. A law that is off by more than `tolerance` on held-out samples,
+    and by more than chance explains, is not quoted.
     """
     limits = {"until": until, "eps_max": eps_max, "broken_factor": broken_factor, "tolerance": tolerance}
     _check_arguments(family, level, limits)
@@ -182,19 +182,19 @@ def assess_survival(
         notes.add(note)
     if eps_max is not None and "eps" in every and not sizes_that_count(whole, eps_max).any():
         raise RiskError(f"no arm that is fitted has an eps above 0 and up to eps_max = {eps_max:g}")
-    found = {model: curve for model in whole.models if (curve := model_curve(whole, model, level)) is not None}
-    limit = _limit(found, until, whole.unit, notes)
-    asked = covariates is not None or bool(reference)
-    law = Law(tuple(shape), family, level, limit, seed, asked, reference or {}, units or {}, tolerance)
+    curves = {model: curve for model in whole.models if (curve := model_curve(whole, model, level)) is not None}
+    limit = _limit(curves, until, whole.unit, notes)
+    explicit = covariates is not None or bool(reference)
+    law = Law(tuple(shape), family, level, limit, seed, explicit, reference or {}, units or {}, tolerance)
     fitted = fitted_law(durations, names, law, notes)
     doubt = _doubt(durations, fitted, law)
-    counted_to = CostLimits(limit, level, eps_max, broken_factor, hardware)
+    limits_of_cost = CostLimits(limit, level, eps_max, broken_factor, hardware)
     clean = clean_shares(ledger, level=level)
     rows = []
     for model in whole.models:
         at = own_covariates(fitted, durations, model)
         quoted = fitted.fit if not doubt and model in fitted.models else None
-        rows.append(model_survival(model, whole, found.get(model), quoted, at, counted_to, clean))
+        rows.append(model_survival(model, whole, curves.get(model), quoted, at, limits_of_cost, clean))
     criteria = _criteria(whole, level, notes)
     return SurvivalAssessment(
         durations=durations,
@@ -214,41 +214,41 @@ def assess_survival(
         broken_factor=broken_factor,
         hardware=hardware,
         level=level,
-        notes=tuple(notes.said),
+        notes=tuple(notes.sentences),
     )
 
 
-def _limit(curves: Mapping[str, KaplanMeier], asked: float | None, unit: str, notes: Sentences) -> float:
-    """Up to when all means are taken: no longer than every model was attacked for."""
+def _limit(curves: Mapping[str, KaplanMeier], requested: float | None, unit: str, notes: Sentences) -> float:
+    """The limit of all means: at most the shortest attack time of the models."""
     end = common_end(curves)
-    if asked is None or asked <= end or all(curve.end >= asked for curve in curves.values()):
-        return end if asked is None else asked
+    if requested is None or requested <= end or all(curve.end >= requested for curve in curves.values()):
+        return end if requested is None else requested
     first = min(curves, key=lambda model: curves[model].end)
-    notes.add(f"Means are up to {end:g} {unit}, not {asked:g}: attacks on {first} gave up there.")
+    notes.add(f"Means are up to {end:g} {unit}, not {requested:g}: attacks on {first} gave up there.")
     return end
 
 
 def _doubt(durations: Durations, fitted: Fitted, law: Law) -> str:
-    """Why the law is not quoted; empty where it is."""
+    """Why the law is not quoted; empty if it is."""
     if fitted.fit is None:
         return fitted.why_not
     curves = {}
     for model in sorted(fitted.models):
-        if (seen := model_curve(durations, model, law.level)) is not None:
+        if (observed := model_curve(durations, model, law.level)) is not None:
             at = own_covariates(fitted, durations, model)
-            times = _some_times(seen.times[(seen.events > 0) & (seen.times <= law.until)])
-            curves[model] = (fitted.fit.curve(times, at=at), seen)
+            times = _some_times(observed.times[(observed.events > 0) & (observed.times <= law.until)])
+            curves[model] = (fitted.fit.curve(times, at=at), observed)
     return why_not_quoted(fitted, durations, curves, law.tolerance)
 
 
 def _some_times(times: Floats) -> Floats:
-    """Not more than a curve is compared at."""
-    places = np.linspace(0, times.size - 1, min(times.size, _COMPARED)).round().astype(np.intp)
-    return times[np.unique(places)]
+    """At most `_COMPARED` of the times."""
+    indices = np.linspace(0, times.size - 1, min(times.size, _COMPARED)).round().astype(np.intp)
+    return times[np.unique(indices)]
 
 
 def _check_arguments(family: str, level: float, limits: Mapping[str, float | None]) -> None:
-    """Before anything is read, so that no fit that fails hides a mistake of the caller."""
+    """Check arguments before anything is read, so that a failing fit does not hide a mistake of the caller."""
     if family != AUTO:
         family_named(family)
     if not _is_number(level) or not 0 < level < 1:
@@ -263,22 +263,22 @@ def _is_number(value: object) -> bool:
 
 
 def _criteria(durations: Durations, level: float, notes: Sentences) -> tuple[Criterion, ...]:
-    """What models are compared by: what is known of all of them."""
+    """The criteria of the Pareto front that are available for all models."""
     if len(durations.models) < 2:
         return ()
-    found = [clean_accuracies(durations, level), failure_rates(durations, level), training_costs(durations, level)]
+    criteria = [clean_accuracies(durations, level), failure_rates(durations, level), training_costs(durations, level)]
     missing = [
         name
-        for name, one in zip(("clean accuracy", "failure rate", "training time"), found, strict=True)
+        for name, one in zip(("clean accuracy", "failure rate", "training time"), criteria, strict=True)
         if one is None
     ]
     if missing:
-        notes.add(f"Not among what models are compared by, as some model has none: {', '.join(missing)}.")
-    return tuple(one for one in found if one is not None)
+        notes.add(f"Not a criterion of the Pareto front, as some model lacks it: {', '.join(missing)}.")
+    return tuple(one for one in criteria if one is not None)
 
 
 def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes: Sentences) -> Durations:
-    """The rows of one norm, where one was named or sizes differ in several."""
+    """The rows of one norm, if one was named or sizes differ in several."""
     norms = {arm: row["norm"] for arm, row in durations.arms.items()}
     if norm is None:
         sized = [own for arm, own in norms.items() if durations.arms[arm]["eps"] is not None]
@@ -286,8 +286,8 @@ def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes
             return durations
         norm = usual if usual in sized else max(sorted(set(sized)), key=sized.count)
     if norm not in norms.values():
-        known = sorted({str(own) for own in norms.values()})
-        raise RiskError(f"no arm that can be fitted is in {norm}; there are arms in {', '.join(known)}")
+        available = sorted({str(own) for own in norms.values()})
+        raise RiskError(f"no arm that can be fitted is in {norm}; there are arms in {', '.join(available)}")
     others = [arm for arm, own in norms.items() if own != norm]
     if others:
         notes.add(f"Only arms in {norm} count. Sizes in other norms are other numbers; left out: {', '.join(others)}.")
@@ -295,23 +295,23 @@ def _one_norm(durations: Durations, norm: Norm | None, usual: Norm | None, notes
 
 
 def _without_durations(durations: Durations) -> str:
-    """`12 error, 3 already_wrong`: what became of rows of which none could be fitted."""
+    """`12 error, 3 already_wrong`: the outcomes of rows without a duration."""
     total = sum(durations.tallies.values(), Tally())
     return ", ".join(f"{n} {name}" for name, n in asdict(total).items() if n) or "there are no rows"
 
 
 def _on_rows(durations: Durations) -> list[str]:
-    """What a reader must know of the rows."""
+    """Caveats on the rows."""
     notes = []
     if durations.n_missing:
         notes.append(f"The run is not finished: {counted(durations.n_missing, 'row')} are missing.")
     if durations.weighted:
-        notes.append("Samples count alike here, whatever their weights.")
+        notes.append("Samples count equally here, whatever their weights.")
     return notes
 
 
 def _lasting(row: ModelSurvival) -> tuple[float, float, str]:
-    """The one that survives longest first, then by the share that is left at the end."""
+    """Sort key: the longest mean first, then the largest share that survives to the end."""
     if row.mean is None or row.curve is None:
         return math.inf, 0.0, row.model
     return -row.mean.value, -float(row.curve.survival[-1]), row.model

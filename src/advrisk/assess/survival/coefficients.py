@@ -1,4 +1,4 @@
-"""The fitted laws of survival as tables: what each factor compares, and the coefficients of all laws side by side."""
+"""Tables of the fitted laws: the comparison of each factor, and the coefficients of all laws."""
 
 from dataclasses import dataclass, replace
 
@@ -9,10 +9,10 @@ from advrisk.risk.survival.families import family_named
 from advrisk.risk.survival.fit import SurvivalFit
 
 
-def factor_names(found: SurvivalAssessment) -> dict[str, str]:
-    """What each factor compares, in words."""
+def factor_names(assessment: SurvivalAssessment) -> dict[str, str]:
+    """Factor -> the comparison that it makes."""
     names: dict[str, str] = {}
-    for one in found.fit.scale_coding.covariates if found.fit is not None else ():
+    for one in assessment.fit.scale_coding.covariates if assessment.fit is not None else ():
         if isinstance(one, NumberCovariate):
             names[one.name] = f"{one.name}, {one.high:.4g} against {one.low:.4g}"
         else:
@@ -21,7 +21,7 @@ def factor_names(found: SurvivalAssessment) -> dict[str, str]:
 
 
 def family_name(family: str) -> str:
-    """`log-logistic`."""
+    """The display name of a family, such as `log-logistic`."""
     return {"weibull": "Weibull", "lognormal": "log-normal", "loglogistic": "log-logistic"}[family]
 
 
@@ -33,16 +33,16 @@ class LawRow:
     effects: tuple[Estimate | None, ...]
 
 
-def coefficient_table(found: SurvivalAssessment) -> list[LawRow]:
-    """Coefficients of all laws side by side (the paper's Fig. 1); nothing where the law that was taken does not hold.
+def coefficient_table(assessment: SurvivalAssessment) -> list[LawRow]:
+    """Coefficients of all laws side by side (the paper's Fig. 1); empty if the chosen law does not hold.
 
-    On the log scale of time, over each covariate's whole range; the shape as log sigma in all three, so that a law in
-    which times spread more has the greater one.
+    On the log scale of time, over each covariate's whole range; the shape is log sigma in all three, so a larger spread
+    of times has a larger value.
     """
-    if found.law is None:
+    if assessment.law is None:
         return []
-    names = factor_names(found)
-    by_family = [_log_effects(one.fit) for one in found.families]
+    names = factor_names(assessment)
+    by_family = [_log_effects(one.fit) for one in assessment.families]
     rows = []
     for part, name in by_family[0]:
         label = "intercept" if part == "scale" and name == "intercept" else names.get(name, name)
@@ -53,9 +53,9 @@ def coefficient_table(found: SurvivalAssessment) -> list[LawRow]:
 
 def _log_effects(fit: SurvivalFit) -> dict[tuple[str, str], Estimate]:
     sign = family_named(fit.family).shape_sign  # rho and b are 1/sigma
-    found: dict[tuple[str, str], Estimate] = {}
+    effects: dict[tuple[str, str], Estimate] = {}
     for one in fit.coefficients:
         own = one.scaled.estimate
         flipped = one.part == "shape" and sign < 0
-        found[one.part, one.name] = replace(own, value=-own.value, low=-own.high, high=-own.low) if flipped else own
-    return found
+        effects[one.part, one.name] = replace(own, value=-own.value, low=-own.high, high=-own.low) if flipped else own
+    return effects

@@ -37,52 +37,54 @@ _LABEL = 26
 
 
 def survival_curves(
-    found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None
+    assessment: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None
 ) -> Plot:
-    """What the rows show of each model as steps, and the law, where it holds, as a line."""
+    """Each model's Kaplan-Meier curve as steps and, if the law holds, the law as a line."""
     lines: list[Plot] = []
-    places = places_of([one.model for one in found.models], places)
+    places = places_of([one.model for one in assessment.models], places)
     for one in models:
         colour = cycled(COLOURS, places[one.model])
         if one.curve is not None:
             lines += _steps(one.curve, one.model, places[one.model])
-        if found.law is not None and one.law_mean is not None:
-            lines.append(_law(found.law.curve(_times(found), at=one.at), one.model, colour, show=one.curve is None))
-    return {"data": lines, "layout": _time_layout(found)}
+        if assessment.law is not None and one.law_mean is not None:
+            lines.append(
+                _law(assessment.law.curve(_times(assessment), at=one.at), one.model, colour, show=one.curve is None)
+            )
+    return {"data": lines, "layout": _time_layout(assessment)}
 
 
-def covariate_curves(found: SurvivalAssessment, covariate: str, *, places: Places | None = None) -> Plot:
-    """Survival if every row had one value of a covariate, all else as it is."""
-    assert found.law is not None
-    values = covariate_values(found, covariate)
-    effects = found.law.partial_effects(covariate, values, _times(found))
+def covariate_curves(assessment: SurvivalAssessment, covariate: str, *, places: Places | None = None) -> Plot:
+    """Survival if every row had one value of a covariate, all others unchanged."""
+    assert assessment.law is not None
+    values = covariate_values(assessment, covariate)
+    effects = assessment.law.partial_effects(covariate, values, _times(assessment))
     lines: list[Plot] = []
-    own = {value: place for place, value in enumerate(values)}
+    own = {value: index for index, value in enumerate(values)}
     own = places_of(values, places) if covariate == "model" else own
     for value, curve in zip(values, effects.curves, strict=True):
         name = f"{value:.4g}" if isinstance(value, float) else str(value)
-        place = own[value]
-        colour = cycled(COLOURS, place)
+        index = own[value]
+        colour = cycled(COLOURS, index)
         lines += _band(curve.times, curve.low, curve.high, name, colour, shape="linear")
-        lines.append(_law(curve, name, colour, show=True) | {"line": _line(colour, cycled(DASHES, place))})
-    return {"data": lines, "layout": _time_layout(found)}
+        lines.append(_law(curve, name, colour, show=True) | {"line": _line(colour, cycled(DASHES, index))})
+    return {"data": lines, "layout": _time_layout(assessment)}
 
 
-def covariate_values(found: SurvivalAssessment, covariate: str) -> list[Any]:
-    """Up to five values of a covariate, the least and the greatest among them."""
-    column = found.durations.columns[covariate]
-    values = sorted(set(column[np.isin(found.durations.columns["model"], _fitted_models(found))].tolist()))
+def covariate_values(assessment: SurvivalAssessment, covariate: str) -> list[Any]:
+    """Up to five values of a covariate, including the smallest and the largest."""
+    column = assessment.durations.columns[covariate]
+    values = sorted(set(column[np.isin(assessment.durations.columns["model"], _fitted_models(assessment))].tolist()))
     if len(values) <= _VALUES or isinstance(values[0], str):
         return values[:MOST_MODELS]
     return [values[round(place)] for place in np.linspace(0, len(values) - 1, _VALUES)]
 
 
-def _fitted_models(found: SurvivalAssessment) -> list[str]:
-    return [one.model for one in found.models if one.law_mean is not None]
+def _fitted_models(assessment: SurvivalAssessment) -> list[str]:
+    return [one.model for one in assessment.models if one.law_mean is not None]
 
 
 def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str]) -> Plot:
-    """By what each covariate multiplies the time, over its whole range, with intervals."""
+    """Acceleration factors over whole ranges, with intervals."""
     rows = list(factors)
     labels = [names[one.name] for one in rows]
     values = [one.per_range for one in rows]
@@ -113,13 +115,13 @@ def factor_plot(factors: Sequence[AccelerationFactor], names: Mapping[str, str])
     }
 
 
-def coefficient_plot(found: SurvivalAssessment) -> Plot:
+def coefficient_plot(assessment: SurvivalAssessment) -> Plot:
     """Coefficients of all laws side by side, on the log scale of time, over whole ranges (Meyers et al., Fig. 1)."""
-    rows = coefficient_table(found)
+    rows = coefficient_table(assessment)
     labels = [row.name for row in rows]
     points = []
-    for place, family in enumerate(one.family for one in found.families):
-        values = [row.effects[place] for row in rows]
+    for index, family in enumerate(one.family for one in assessment.families):
+        values = [row.effects[index] for row in rows]
         there = [(label, one) for label, one in zip(labels, values, strict=True) if one is not None]
         points.append(
             {
@@ -128,7 +130,7 @@ def coefficient_plot(found: SurvivalAssessment) -> Plot:
                 **named(family_name(family)),
                 "x": [one.value for _, one in there],
                 "y": [label for label, _ in there],
-                "marker": {"size": 10, "color": cycled(COLOURS, place), "symbol": cycled(SYMBOLS, place)},
+                "marker": {"size": 10, "color": cycled(COLOURS, index), "symbol": cycled(SYMBOLS, index)},
                 "error_x": _whiskers([one for _, one in there]),
                 "text": [f"{one.value:.3g} [{one.low:.3g}, {one.high:.3g}]" for _, one in there],
                 "hovertemplate": f"{family_name(family)}: %{{text}}<extra></extra>",
@@ -147,10 +149,12 @@ def coefficient_plot(found: SurvivalAssessment) -> Plot:
     }
 
 
-def hazard_plot(found: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None) -> Plot:
-    """h(t) of each model by the law: failures among those that are left (Meyers et al., Eq. 3)."""
+def hazard_plot(
+    assessment: SurvivalAssessment, models: Sequence[ModelSurvival], *, places: Places | None = None
+) -> Plot:
+    """h(t) of each model by the law: failures among surviving samples (Meyers et al., Eq. 3)."""
     lines: list[Plot] = []
-    places = places_of([one.model for one in found.models], places)
+    places = places_of([one.model for one in assessment.models], places)
     for one in (one for one in models if one.hazard):
         place = places[one.model]
         times = np.array([time for time, _, _ in one.hazard])
@@ -168,24 +172,24 @@ def hazard_plot(found: SurvivalAssessment, models: Sequence[ModelSurvival], *, p
                 "hovertemplate": f"{plain_label(one.model)}<br>at %{{x:.4g}}: %{{y:.3g}}<extra></extra>",
             }
         )
-    layout = _time_layout(found)
-    title = f"failures per {found.durations.one_unit}, of what is left"
+    layout = _time_layout(assessment)
+    title = f"failures per {assessment.durations.one_unit}, of what is left"
     return {"data": lines, "layout": layout | {"yaxis": {"title": {"text": title}, "rangemode": "tozero"}}}
 
 
-def calibration_plot(found: Calibration) -> Plot:
-    """Observed against predicted shares of what was broken by a time."""
-    predicted = found.predicted.tolist()
+def calibration_plot(calibration: Calibration) -> Plot:
+    """Observed against predicted shares broken by a time."""
+    predicted = calibration.predicted.tolist()
     lines = []
-    if found.low is not None:
-        lines = _band(found.predicted, found.low, found.high, "observed", COLOURS[0], shape="linear")
+    if calibration.low is not None:
+        lines = _band(calibration.predicted, calibration.low, calibration.high, "observed", COLOURS[0], shape="linear")
     lines.append(
         {
             "type": "scatter",
             "mode": "lines",
             "name": "observed",
             "x": predicted,
-            "y": found.observed.tolist(),
+            "y": calibration.observed.tolist(),
             "line": {"color": COLOURS[0], "width": 2.5},
             "hovertemplate": "predicted %{x:.1%}: observed %{y:.1%}<extra></extra>",
         }
@@ -204,20 +208,20 @@ def calibration_plot(found: Calibration) -> Plot:
     }
 
 
-def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> Plot:
+def pareto_plot(assessment: SurvivalAssessment, *, places: Places | None = None) -> Plot:
     """Clean accuracy against failures under attack; the larger a mark, the longer the training."""
-    criteria = {one.name: one for one in found.criteria}
+    criteria = {one.name: one for one in assessment.criteria}
     accuracy, failures, training = (criteria.get(name) for name in (ACCURACY, FAILURES, TRAINING))
     assert accuracy is not None
     assert failures is not None
     most = max(training.values.values()) if training else 1.0
     points = []
-    places = places_of([one.model for one in found.models], places)
-    for one in found.pareto:
+    places = places_of([one.model for one in assessment.models], places)
+    for one in assessment.pareto:
         place = places[one.model]
         seconds = training.values[one.model] if training else None
         size = _LARGE if seconds is None else _SMALL + (_LARGE - _SMALL) * float(np.sqrt(seconds / (most or 1.0)))
-        told = "" if seconds is None else f"<br>trained in {seconds:.4g} s"
+        shown = "" if seconds is None else f"<br>trained in {seconds:.4g} s"
         points.append(
             {
                 "type": "scatter",
@@ -231,15 +235,15 @@ def pareto_plot(found: SurvivalAssessment, *, places: Places | None = None) -> P
                     "symbol": cycled(SYMBOLS, place),
                     "line": {"color": cycled(COLOURS, place), "width": 2},
                 },
-                "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per {found.durations.one_unit}<br>"
-                f"%{{y:.1%}} correct clean{told}<extra></extra>",
+                "hovertemplate": f"{plain_label(one.model)}<br>%{{x:.3g}} failures per "
+                f"{assessment.durations.one_unit}<br>%{{y:.1%}} correct clean{shown}<extra></extra>",
             }
         )
     return {
         "data": points,
         "layout": {
             "xaxis": {
-                "title": {"text": f"failures per {found.durations.one_unit}, attacked"},
+                "title": {"text": f"failures per {assessment.durations.one_unit}, attacked"},
                 "rangemode": "tozero",
             },
             "yaxis": {"title": {"text": "clean accuracy"}, "tickformat": ".1%"},
@@ -264,13 +268,13 @@ def _upright(x: float) -> Plot:
     return {"type": "line", **ends, "line": {"color": GRAY, "dash": "dot"}}
 
 
-def _times(found: SurvivalAssessment) -> list[float]:
-    return [float(time) for time in np.linspace(0, found.until, _TIMES + 1)]
+def _times(assessment: SurvivalAssessment) -> list[float]:
+    return [float(time) for time in np.linspace(0, assessment.until, _TIMES + 1)]
 
 
-def _time_layout(found: SurvivalAssessment) -> dict[str, Any]:
+def _time_layout(assessment: SurvivalAssessment) -> dict[str, Any]:
     return {
-        "xaxis": {"title": {"text": found.unit}, "range": [0, 1.02 * found.until]},
+        "xaxis": {"title": {"text": assessment.unit}, "range": [0, 1.02 * assessment.until]},
         "yaxis": {"title": {"text": "share not broken yet"}, "range": [0, 1.02], "tickformat": ".0%"},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         "height": 440,

@@ -1,7 +1,7 @@
-"""The fitted law of an assessment: covariates chosen, families fitted, and whether the law may be quoted at all.
+"""The fitted law of an assessment: its covariates, the families, and whether the law may be quoted.
 
-A law is for what covariates do. It is quoted only where it holds: on samples that it has not seen (calibration), and of
-every model beside the curve of the rows (Kaplan and Meier).
+A law estimates the effects of covariates. It is quoted only if it holds: on held-out samples (calibration), and for
+every model against the Kaplan-Meier curve of the rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,31 +25,31 @@ from advrisk.risk.survival.kaplan_meier import KaplanMeier
 from advrisk.risk.survival.records import Curve
 
 AUTO = "auto"
-TOLERANCE = 0.02  # a law that is off by no more is taken to hold, however little chance alone would do
-OFF_THE_BAND = 0.05  # by how much a law may leave the band of the rows' curve: the band holds at each time by itself
+TOLERANCE = 0.02  # an error up to this is accepted, even if chance explains less
+OFF_THE_BAND = 0.05  # a law may leave the band of the rows' curve by this much, as the band is pointwise
 
 
 @dataclass
 class Sentences:
-    """Sentences, each once."""
+    """Distinct sentences, in order."""
 
-    said: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
 
     def add(self, note: str) -> None:
-        if note and note not in self.said:
-            self.said.append(note)
+        if note and note not in self.sentences:
+            self.sentences.append(note)
 
 
 @dataclass(frozen=True)
 class Law:
-    """Which law is to be fitted, and how."""
+    """The law to fit, and how."""
 
     shape: tuple[str, ...]  # covariates of the shape
     family: str
     level: float
     until: float
     seed: int
-    asked: bool  # whether the covariates were named
+    explicit: bool  # whether the user named the covariates
     reference: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, float | str] = field(default_factory=dict)
     tolerance: float = TOLERANCE
@@ -57,46 +57,46 @@ class Law:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The law that was taken, all families beside it, and how it stands up to samples held out."""
+    """The chosen law, all families, and the calibration on held-out samples."""
 
     fit: SurvivalFit | None = None
     families: tuple[FamilyRow, ...] = ()
     choice: FamilyChoice | None = None
     calibrations: tuple[Calibration, ...] = ()  # at several times, the worst first
     names: tuple[str, ...] = ()  # of the covariates
-    models: frozenset[str] = frozenset()  # in the rows: a model that no attack broke may not be
+    models: frozenset[str] = frozenset()  # in the fitted rows; a model that no attack broke may be missing
     why_not: str = ""  # why there is no fit
     unchecked: str = ""  # why there is no calibration
 
 
 def fitted_law(durations: Durations, names: Sequence[str], law: Law, notes: Sentences) -> Fitted:
-    """The fit of the chosen family, and all families beside it; or why there is none.
+    """The fit of the chosen family and of all families, or why there is none.
 
-    Covariates that the user did not name are dropped from the last one on until the rest can be fitted.
+    Default covariates are dropped from the last one on until the others can be fitted.
     """
     durations, kept = _breakable(durations, names, notes)
     law = replace(law, shape=tuple(name for name in law.shape if name in kept or name not in names))
     first: RiskError | None = None
     for n in range(len(kept), -1, -1):
         try:
-            found = _fitted_with(durations, kept[:n], law, notes)
+            fitted = _fitted_with(durations, kept[:n], law, notes)
         except RiskError as error:
-            if law.asked or law.shape:
+            if law.explicit or law.shape:
                 raise
             first = first or error
             continue
         if first is not None:
             notes.add(f"Not among the covariates: {', '.join(kept[n:])}. With it, {first}.")
-        return found
+        return fitted
     return Fitted(why_not=str(first))
 
 
 def why_not_quoted(
     fitted: Fitted, durations: Durations, curves: Mapping[str, tuple[Curve, KaplanMeier]], tolerance: float
 ) -> str:
-    """Why no number of the law may be quoted; empty where it holds.
+    """Why no number of the law may be quoted; empty if it holds.
 
-    `curves` are those of the law and of the fitted rows, by model.
+    `curves` maps models to the curves of the law and of the fitted rows.
     """
     if fitted.fit is None:
         return fitted.why_not
@@ -105,14 +105,14 @@ def why_not_quoted(
     for checked in fitted.calibrations:
         if complaint := _off_on_held_out(checked, durations.unit, tolerance):
             return complaint
-    for model, (own, seen) in curves.items():
-        if complaint := _off_the_curve(model, own, seen, durations):
+    for model, (own, observed) in curves.items():
+        if complaint := _off_the_curve(model, own, observed, durations):
             return complaint
     return ""
 
 
 def _off_on_held_out(checked: Calibration, unit: str, tolerance: float) -> str:
-    """A calibration that is off by more than is tolerated and than chance explains."""
+    """Why a calibration is off by more than the tolerance and than chance explains; else empty."""
     off = (
         f"of samples held out, the shares that fail by {checked.at_time:g} {unit} are off by {100 * checked.ici:.1f} "
         "points on average"
@@ -128,10 +128,10 @@ def _off_on_held_out(checked: Calibration, unit: str, tolerance: float) -> str:
 
 
 def _off_the_curve(model: str, law: Curve, curve: KaplanMeier, durations: Durations) -> str:
-    """A law that leaves the band of the rows' own curve, somewhere by more than `OFF_THE_BAND`.
+    """Where a law leaves the band of the rows' own curve by more than `OFF_THE_BAND`; else empty.
 
-    A success that is noticed at pass k came after the query before. Where a query is one pass, both curves mean the
-    same at k; where it is several, that of the rows is up to so many passes late.
+    A success recorded at pass k happened after the previous query. If a query is one pass, both curves mean the
+    same at k; if it is several, that of the rows is up to so many passes late.
     """
     events = durations.columns["event"].astype(np.bool_)
     late = durations.columns["duration"][events] - durations.columns["lower"][events]
@@ -142,11 +142,11 @@ def _off_the_curve(model: str, law: Curve, curve: KaplanMeier, durations: Durati
     worst = int(np.argmax(beyond))
     if not beyond.size or beyond[worst] <= OFF_THE_BAND:
         return ""
-    place = starts[worst]
-    seen = f"{percent_text(curve.survival[place])} [{100 * curve.low[place]:.0f}, {100 * curve.high[place]:.0f}]"
+    start = starts[worst]
+    observed = f"{percent_text(curve.survival[start])} [{100 * curve.low[start]:.0f}, {100 * curve.high[start]:.0f}]"
     return (
         f"after {law.times[worst]:g} {durations.unit} it has {percent_text(law.survival[worst])} of {model} left, "
-        f"where the attempts show {seen}"
+        f"where the attempts show {observed}"
     )
 
 
@@ -162,16 +162,16 @@ def _fitted_with(durations: Durations, names: Sequence[str], law: Law, notes: Se
     fit = next(one.fit for one in families if one.chosen)
     if isinstance(choice, Unanswered) and law.family == AUTO:
         notes.add(f"The family is chosen by AIC, as samples could not be held out: {choice}.")
-    checked, refused = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
-    unchecked = f"it could not be checked on samples held out: {refused}" if not checked else ""
+    calibrations, refused = calibrated_on_half(frame, options, fit.family, generator("calibration", law.seed))
+    unchecked = f"it could not be checked on samples held out: {refused}" if not calibrations else ""
     for note in _on_models(durations, names):
         notes.add(note)
     models = frozenset(durations.columns["model"].tolist())
-    return Fitted(fit, families, result_of(choice), checked, tuple(names), models, unchecked=unchecked)
+    return Fitted(fit, families, result_of(choice), calibrations, tuple(names), models, unchecked=unchecked)
 
 
 def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
-    """Covariates that are one value for each model: samples say nothing of what another such model would do."""
+    """A note on covariates with one value for each model, whose effects do not generalise to other models."""
     columns = durations.columns
     models = np.unique(columns["model"])
     own = [
@@ -182,12 +182,12 @@ def _on_models(durations: Durations, names: Sequence[str]) -> Iterator[str]:
     if own and len(models) > 1:
         yield (
             f"{', '.join(own)}: one value for each of {counted(len(models), 'model')}. The interval and the p-value "
-            "know of samples only, not of how models differ otherwise: they hold for these models, not for others."
+            "cover samples only, not other differences of models: they hold for these models, not for others."
         )
 
 
 def _breakable(durations: Durations, names: Sequence[str], notes: Sentences) -> tuple[Durations, list[str]]:
-    """Without the models that no attack broke, where the model is a covariate: their effect would be infinite."""
+    """Drop models that no attack broke if the model is a covariate, as their effect would be infinite."""
     columns = durations.columns
     never = [model for model in durations.models if not columns["event"][columns["model"] == model].any()]
     if "model" not in names or not never or len(never) == len(durations.models):
@@ -201,7 +201,7 @@ def _breakable(durations: Durations, names: Sequence[str], notes: Sentences) -> 
 def _frame(
     durations: Durations, names: Sequence[str], law: Law, notes: Sentences
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The rows to fit, and how."""
+    """The rows to fit, and the options of the fit."""
     columns, every = durations.columns, list(dict.fromkeys([*names, *law.shape]))
     reference, unused = default_reference(durations, every, law.reference)
     for note in unused:

@@ -1,4 +1,4 @@
-"""One model of an assessment: what became of its rows, how long it survives, and how often it fails."""
+"""One model of an assessment: the tally of its rows, its survival, and its failure rates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class ModelSurvival:
     facts: Facts
     curve: KaplanMeier | None  # None where it has no row with a duration
     clean_accuracy: Estimate | None
-    clean_rejection: Estimate | None  # None also where no model ever refuses anything
-    at: Mapping[str, Any]  # the covariates that are its own
+    clean_rejection: Estimate | None  # None also if no model refuses anything
+    at: Mapping[str, Any]  # its values of the law's covariates
     mean: Estimate | None  # restricted to the limit of the assessment
     median: Estimate | None  # infinite where it was not reached
     law_mean: Estimate | None  # up to the limit; None, as is the next one, where no law holds
@@ -55,7 +55,7 @@ class ModelSurvival:
 
     @property
     def reached(self) -> bool:
-        """Whether half of its attempts had succeeded by the end of the curve."""
+        """Whether half of its attempts succeeded by the end of the curve."""
         return self.median is not None and bool(np.isfinite(self.median.value))
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class ModelSurvival:
         )
 
     def _in_times(self, rate: Rate | None) -> dict[str, Any] | None:
-        """A rate and, for each of the times, the probability of a failure within it."""
+        """A rate, and the probability of a failure within each of the times."""
         if rate is None:
             return None
         return plain_fields(rate) | {

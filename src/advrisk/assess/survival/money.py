@@ -1,7 +1,7 @@
-"""What it costs to break one sample of each model, beside what its training cost.
+"""The cost of breaking one sample of each model, compared with that of training on one.
 
-Meyers et al., Eq. 8. The mean time until a sample breaks is that of the rows (Kaplan and Meier), up to a limit; only
-what lies beyond it, and what would happen at eps = 0, comes from the fitted law, and only where that holds.
+Meyers et al., Eq. 8. The mean time until a sample breaks comes from the rows (Kaplan and Meier), up to a limit. Only
+the mean beyond the limit and the benign ratio at eps = 0 come from the fitted law, and only if it holds.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Hardware:
-    """A machine, and what an hour of it costs."""
+    """A machine and its price per hour."""
 
     name: str
     per_hour: float
@@ -43,11 +43,11 @@ class Hardware:
 class ModelCost:
     """One model. Ratios are training seconds for each training sample over the mean seconds until a sample breaks.
 
-    With a price of the machine they are costs over costs, which is the same unless the study states what training cost.
+    With a price of the machine they are ratios of costs, which are equal unless the study states the cost of training.
     """
 
     model: str
-    train_s: float | None  # of processors where durations are processor seconds
+    train_s: float | None  # processor seconds if durations are
     train_samples: int | None
     break_s: Estimate | None = None  # mean seconds until a sample breaks, up to the limit
     adversarial: Estimate | None = None  # the ratio for 0 < eps <= eps_max
@@ -55,8 +55,8 @@ class ModelCost:
     benign: Estimate | None = None  # the ratio at eps = 0, by the law
     benign_outside: bool = False  # no arm has an eps of 0
     benign_rate: Estimate | None = None  # the ratio with the mean time until a clean input fails: 1/f_ben
-    extrapolated: Estimate | None = None  # the ratio with the mean beyond what was seen, by the law
-    total: Estimate | None = None  # the whole training time over the mean time: another number
+    extrapolated: Estimate | None = None  # the ratio with the mean beyond the limit, by the law
+    total: Estimate | None = None  # the whole training time over the mean time
     verdict: CostVerdict | None = None
     break_cost: Estimate | None = None  # of one sample, in the unit of the hardware's price
     train_cost: float | None = None
@@ -65,7 +65,7 @@ class ModelCost:
 
 @dataclass(frozen=True)
 class CostLimits:
-    """Up to when means are taken, which sizes count, and what is called broken."""
+    """The limit of means, the sizes that count, and the factor for the verdict."""
 
     until: float
     level: float
@@ -83,9 +83,9 @@ def model_cost(
     at: Mapping[str, Any],
     benign: Rate | None,
 ) -> ModelCost:
-    """What breaking a sample costs; `law` is None where it does not hold, `at` are the model's own covariates.
+    """The cost of breaking a sample; `law` is None if it does not hold, `at` are the model's own covariates.
 
-    Intervals are those of the rows: seconds for each unit are taken as exact.
+    Intervals come from the rows: the seconds per unit are taken as exact.
     """
     facts = durations.facts[model]
     train_s = facts.training_seconds(durations.measure)
@@ -97,32 +97,32 @@ def model_cost(
         return ModelCost(model, train_s, facts.train_samples, why_not=why)
     mean = curve.mean(min(limits.until, curve.end))
     break_s = scaled(mean, unit_s, f"{mean.method}{_clock(durations, unit_s)}")
-    found: dict[str, Any] = {"break_s": break_s}
+    costs: dict[str, Any] = {"break_s": break_s}
     if limits.hardware is not None:
         price = limits.hardware.per_hour / _HOUR
-        found["break_cost"] = scaled(break_s, price, f"{break_s.method}; {limits.hardware.name}")
+        costs["break_cost"] = scaled(break_s, price, f"{break_s.method}; {limits.hardware.name}")
         worth = None if train_s is None else train_s * price
-        found["train_cost"] = worth if facts.train_cost is None else facts.train_cost
+        costs["train_cost"] = worth if facts.train_cost is None else facts.train_cost
     else:
-        found["train_cost"] = facts.train_cost
+        costs["train_cost"] = facts.train_cost
     seconds, why = _training(facts, train_s, durations, limits.hardware)
     if seconds is None or not facts.train_samples:
-        return ModelCost(model, train_s, facts.train_samples, **found, why_not=why)
+        return ModelCost(model, train_s, facts.train_samples, **costs, why_not=why)
     each = seconds / facts.train_samples
-    found |= _ratios(model, durations, (each, seconds, unit_s), (curve, mean), limits, counting)
-    found |= _by_law(durations, (each, unit_s), curve, limits, law, at)
-    found["verdict"] = broken(
-        found["adversarial"], limits.factor, extrapolated=found["extrapolated"], censored=curve.survival[-1] > 0
+    costs |= _ratios(model, durations, (each, seconds, unit_s), (curve, mean), limits, counting)
+    costs |= _by_law(durations, (each, unit_s), curve, limits, law, at)
+    costs["verdict"] = broken(
+        costs["adversarial"], limits.factor, extrapolated=costs["extrapolated"], censored=curve.survival[-1] > 0
     )
     per_second = None if benign is None else _per_second(benign, facts, durations)
-    found["benign_rate"] = None if per_second is None else scaled(per_second, each, f"{each:.4g} s x f_ben")
-    return ModelCost(model, train_s, facts.train_samples, **found)
+    costs["benign_rate"] = None if per_second is None else scaled(per_second, each, f"{each:.4g} s x f_ben")
+    return ModelCost(model, train_s, facts.train_samples, **costs)
 
 
 def _training(
     facts: Facts, train_s: float | None, durations: Durations, hardware: Hardware | None
 ) -> tuple[float | None, str]:
-    """Training in seconds of the machine that breaks: as measured, or as what it cost buys; or why there are none."""
+    """Training in seconds of the attacking machine, as measured or as its cost buys; or why there are none."""
     if facts.train_cost is not None and hardware is not None and hardware.per_hour > 0:
         seconds: float | None = facts.train_cost / hardware.per_hour * _HOUR
     else:
@@ -140,12 +140,12 @@ def _ratios(
     model: str,
     durations: Durations,
     seconds: tuple[float, float, float],
-    seen: tuple[KaplanMeier, Estimate],
+    observed: tuple[KaplanMeier, Estimate],
     limits: CostLimits,
     counting: Flags,
 ) -> dict[str, Any]:
-    """What the rows alone say: for all attacks, and for each."""
-    (each, whole, unit_s), (_, mean) = seconds, seen
+    """The ratios from the rows alone: for all attacks, and for each."""
+    (each, whole, unit_s), (_, mean) = seconds, observed
     attacks = np.array([str(durations.arms[arm]["family"]) for arm in durations.columns["arm"]], dtype=object)
     by_attack = {}
     for attack in sorted(set(attacks[durations.of_model(model) & counting].tolist())):
@@ -167,20 +167,20 @@ def _by_law(
     law: SurvivalFit | None,
     at: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What lies beyond the rows: the mean without a limit, and at eps = 0."""
+    """The ratios beyond the rows: the mean without a limit, and at eps = 0."""
     each, unit_s = seconds
-    found: dict[str, Any] = {"extrapolated": None, "benign": None, "benign_outside": False}
+    ratios: dict[str, Any] = {"extrapolated": None, "benign": None, "benign_outside": False}
     if curve.survival[-1] == 0:  # every attempt succeeded: the mean has no limit, and needs no law
-        found["extrapolated"] = over_mean(each, curve.mean(curve.longest), seconds_per_unit=unit_s)
+        ratios["extrapolated"] = over_mean(each, curve.mean(curve.longest), seconds_per_unit=unit_s)
     if law is None:
-        return found
-    if found["extrapolated"] is None:
-        found["extrapolated"] = over_mean(each, _endless(durations, law, at, limits), seconds_per_unit=unit_s)
+        return ratios
+    if ratios["extrapolated"] is None:
+        ratios["extrapolated"] = over_mean(each, _endless(durations, law, at, limits), seconds_per_unit=unit_s)
     if "eps" in law.covariates:
         at_zero = law.mean(at={**at, "eps": 0.0}, until=limits.until)
-        found["benign"] = over_mean(each, at_zero, seconds_per_unit=unit_s)
-        found["benign_outside"] = bool(law.outside({"eps": 0.0}))
-    return found
+        ratios["benign"] = over_mean(each, at_zero, seconds_per_unit=unit_s)
+        ratios["benign_outside"] = bool(law.outside({"eps": 0.0}))
+    return ratios
 
 
 def _endless(durations: Durations, law: SurvivalFit, at: Mapping[str, Any], limits: CostLimits) -> Estimate:
@@ -201,7 +201,7 @@ def _per_second(benign: Rate, facts: Facts, durations: Durations) -> Estimate | 
 
 
 def sizes_that_count(durations: Durations, eps_max: float | None) -> Flags:
-    """Which rows are of arms with 0 < eps <= eps_max; without a limit also arms that have no eps."""
+    """Whether each row's arm has 0 < eps <= eps_max; without a limit also arms without eps count."""
     arms = {arm: _counts(row["eps"], eps_max) for arm, row in durations.arms.items()}
     return np.array([arms[arm] for arm in durations.columns["arm"]], dtype=np.bool_)
 
@@ -213,7 +213,7 @@ def _counts(eps: float | None, eps_max: float | None) -> bool:
 
 
 def seconds_per_unit(durations: Durations, model: str) -> float | None:
-    """What one unit of the measure took on that model, on average over its rows; None where that is not known."""
+    """Mean seconds per unit of the measure on a model, over its rows; None if unknown."""
     if durations.measure in ("seconds", "process-seconds"):
         return 1.0
     own = durations.of_model(model) & np.isfinite(durations.seconds)
@@ -223,7 +223,7 @@ def seconds_per_unit(durations: Durations, model: str) -> float | None:
 
 
 def _clock(durations: Durations, unit_s: float) -> str:
-    """How a number of units became seconds."""
+    """The conversion of units to seconds, as text."""
     if durations.measure not in COUNTED:
         return ""
     return f"; {unit_s:.4g} s for each {durations.one_unit}, taken as exact"

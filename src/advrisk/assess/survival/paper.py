@@ -1,6 +1,6 @@
 """The figures of Meyers et al. that compare models: by the strength of a defence, by training time, and by cost.
 
-The paper draws violins over repeated trainings; here every model is one mark, with the interval of its own number.
+The paper draws violins over repeated trainings; here every model is one mark with its interval.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,68 +61,69 @@ class _Mark:
     value: Estimate
 
 
-def paper_sections(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
-    """A group for each kind of figure that there are numbers for, and why others are missing."""
-    figures = paper_figures(found, places)
+def paper_sections(assessment: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    """A group for each kind of figure with data, and why others are missing."""
+    figures = paper_figures(assessment, places)
     for title, (how, names) in _GROUPS.items():
         if drawn := [name for name in names if name in figures]:
             shown = (Figure(name, figures[name], f"{name}, a mark for each model.") for name in drawn)
             yield Group(title, (Text((how,), how=True), *shown))
-    if why := why_no_strength(found):
+    if why := why_no_strength(assessment):
         yield Text((why,))
 
 
-def paper_figures(found: SurvivalAssessment, places: Places) -> dict[str, Plot]:
-    """Those figures for which there are numbers."""
+def paper_figures(assessment: SurvivalAssessment, places: Places) -> dict[str, Plot]:
+    """The figures with data."""
     figures: dict[str, Plot] = {}
-    colours = places_of([one.model for one in found.models], places)
-    unit = found.durations.one_unit
-    strengths = _strengths(found)
+    colours = places_of([one.model for one in assessment.models], places)
+    unit = assessment.durations.one_unit
+    strengths = _strengths(assessment)
     for name, number, title, share in (
         (ACCURACY_BY_DEFENCE, _accuracy, "clean accuracy", True),
         (FAILURES_BY_DEFENCE, _failures, f"failures per {unit}, attacked", False),
     ):
         marks = [
             _Mark(strengths[one.model], defence_of(one), one.model, value)
-            for one in found.models
+            for one in assessment.models
             if strengths and (value := number(one)) is not None
         ]
         if len({mark.group for mark in marks} - {UNDEFENDED}):
             figures[name] = _by_strength(marks, title, colours, share=share)
     trained = [
         _Mark(seconds, one.model, one.model, value)
-        for one in found.models
-        if (seconds := one.facts.training_seconds(found.durations.measure)) and (value := _failures(one)) is not None
+        for one in assessment.models
+        if (seconds := one.facts.training_seconds(assessment.durations.measure))
+        and (value := _failures(one)) is not None
     ]
     if len(trained) > 1:
         figures[FAILURES_BY_TRAINING] = _by_training(trained, unit, colours)
     for name, marks in (
-        (CLEAN_COST, _costs(found, lambda cost: cost.benign_rate)),
-        (COST_BY_DEFENCE, _costs(found, lambda cost: cost.adversarial)),
-        (COST_BY_ATTACK, _attack_costs(found)),
+        (CLEAN_COST, _costs(assessment, lambda cost: cost.benign_rate)),
+        (COST_BY_DEFENCE, _costs(assessment, lambda cost: cost.adversarial)),
+        (COST_BY_ATTACK, _attack_costs(assessment)),
     ):
         if len(marks) > 1:
-            figures[name] = _strips(marks, found.broken_factor, colours)
+            figures[name] = _strips(marks, assessment.broken_factor, colours)
     return figures
 
 
-def why_no_strength(found: SurvivalAssessment) -> str:
-    """Why nothing is drawn by the strength of defences, where there are some; else nothing."""
+def why_no_strength(assessment: SurvivalAssessment) -> str:
+    """Why no figure shows the strength of defences; empty if one does."""
     try:
-        defence_strengths(found.durations)
+        defence_strengths(assessment.durations)
     except RiskError as error:
-        return f"Nothing is drawn by the strength of a defence: {error}."
+        return f"No figure shows the strength of a defence: {error}."
     return ""
 
 
 def defence_of(one: ModelSurvival) -> str:
-    """The defence that a model is behind."""
+    """The name of a model's defence."""
     return str(one.facts.tags.get(DEFENCE, UNDEFENDED))
 
 
-def _strengths(found: SurvivalAssessment) -> dict[str, float]:
+def _strengths(assessment: SurvivalAssessment) -> dict[str, float]:
     try:
-        return defence_strengths(found.durations)
+        return defence_strengths(assessment.durations)
     except RiskError:
         return {}
 
@@ -135,34 +136,34 @@ def _failures(one: ModelSurvival) -> Estimate | None:
     return None if one.adversarial is None else one.adversarial.estimate
 
 
-def _costs(found: SurvivalAssessment, ratio: Callable[[ModelCost], Estimate | None]) -> list[_Mark]:
-    """One mark for each model, above its defence, or above its name where no model has one."""
-    defended = any(defence_of(one) != UNDEFENDED for one in found.models)
-    groups = {one.model: defence_of(one) if defended else one.model for one in found.models}
+def _costs(assessment: SurvivalAssessment, ratio: Callable[[ModelCost], Estimate | None]) -> list[_Mark]:
+    """One mark for each model, above its defence, or above its name if no model has one."""
+    defended = any(defence_of(one) != UNDEFENDED for one in assessment.models)
+    groups = {one.model: defence_of(one) if defended else one.model for one in assessment.models}
     return [
         _Mark(groups[one.model], one.model, one.model, value)
-        for one in found.models
+        for one in assessment.models
         if one.cost is not None and (value := ratio(one.cost)) is not None
     ]
 
 
-def _attack_costs(found: SurvivalAssessment) -> list[_Mark]:
+def _attack_costs(assessment: SurvivalAssessment) -> list[_Mark]:
     return [
         _Mark(attack, one.model, one.model, value)
-        for one in found.models
+        for one in assessment.models
         if one.cost is not None
         for attack, value in one.cost.by_attack.items()
     ]
 
 
 def _by_strength(marks: Sequence[_Mark], title: str, colours: Places, *, share: bool) -> Plot:
-    """A line for each defence over its strength; models without one as dotted lines across."""
+    """A line for each defence over its strength; undefended models are dotted lines."""
     lines: list[Plot] = []
     kinds = model_places({mark.group for mark in marks} - {UNDEFENDED})  # marks of defences, dots of models
     digits = ".1%" if share else ".3g"
     for kind, place in kinds.items():
         own = sorted((mark for mark in marks if mark.group == kind), key=lambda mark: (float(mark.x), mark.model))
-        once = len({mark.x for mark in own}) == len(own)  # several models of one strength make no line
+        once = len({mark.x for mark in own}) == len(own)  # no line through several models of one strength
         lines.append(
             _marks(own, digits)
             | {

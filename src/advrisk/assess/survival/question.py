@@ -1,4 +1,4 @@
-"""How long until each model breaks, what that depends on, and what it costs."""
+"""The question of survival: how long until each model breaks, what that depends on, and what it costs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,23 +22,23 @@ class Survival(Assessment):
     kind = SurvivalAssessment
 
     def assess(self, context: Context, spec: SurvivalOptions) -> SurvivalAssessment:
-        """Of the work up to each first success."""
+        """Assess the work up to each first success."""
         machine = None if spec.hardware is None else Hardware(spec.hardware.name, spec.hardware.per_hour)
-        found = assess_survival(
+        assessment = assess_survival(
             context.ledger,
             usual_norm=context.study.assess.damage.norm if context.study else "linf",
             hardware=machine,
             seed=context.seed,
             **spec.model_dump(exclude={"hardware"}),
         )
-        return replace(found, notes=(*context.view.sentences(), *found.notes))
+        return replace(assessment, notes=(*context.view.sentences(), *assessment.notes))
 
     def asked(self, context: Context) -> Mapping[str, Any] | None:
-        """Where the study asks for it (`assess: {survival: {…}}`)."""
+        """No options if the study has `assess: {survival: {…}}`; else None."""
         return {} if context.study is not None and "survival" in context.study.assess.model_fields_set else None
 
     def sections(self, result: SurvivalAssessment, models: Sequence[str]) -> Iterable[Section]:
-        """The models and their curves, what explains them, and costs; laws and the paper's figures are folded."""
+        """The models and their curves, covariates, and costs; laws and the paper's figures are folded."""
         return sections(result, models)
 
     def quantities(self, result: SurvivalAssessment) -> Iterable[NamedEstimate]:

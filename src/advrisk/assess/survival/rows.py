@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 COLUMNS: Columns = {**dict.fromkeys(("what", "model", "name", "unit"), "text"), **ESTIMATE}
 
 
-def survival_rows(found: "SurvivalAssessment") -> Iterator[Row]:
-    """What it is about, whose it is, its name, and the number with its interval."""
-    for model in found.models:
-        yield from _of_model(model, found.unit)
-    if (law := found.law) is not None:
+def survival_rows(assessment: "SurvivalAssessment") -> Iterator[Row]:
+    """Rows of topic, model, name, and the number with its interval."""
+    for model in assessment.models:
+        yield from _of_model(model, assessment.unit)
+    if (law := assessment.law) is not None:
         yield from _of_law(law)
-        for family in found.families:
+        for family in assessment.families:
             for one in family.fit.coefficients:
                 name = f"{family.family} {one.part} {one.name}, whole range"
                 yield _line("coefficient", "", name, one.scaled.estimate, "log time")
-    for family in found.families:
+    for family in assessment.families:
         for name in ("log_likelihood", "aic", "bic", "concordance", "held_out"):
             yield _line("family", "", f"{family.family} {name}", getattr(family, name), "")
-        for name in ("mean", "endless_mean") if found.law is not None else ():
-            yield _line("family", "", f"{family.family} {name}", getattr(family, name), found.unit)
-    for standing in found.pareto:
+        for name in ("mean", "endless_mean") if assessment.law is not None else ():
+            yield _line("family", "", f"{family.family} {name}", getattr(family, name), assessment.unit)
+    for standing in assessment.pareto:
         yield _line("pareto", standing.model, "on the front", float(standing.on_front), "1: yes, 0: no")
 
 
@@ -68,8 +68,8 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
     )
     for name, rate in (("f_ben", one.benign), ("f_adv", one.adversarial)):
         for time in one.times:
-            found = None if rate is None else rate.probability(time)
-            yield _line("probability", one.model, f"{name} within {time:g}", found, f"of a failure, in {unit}")
+            probability = None if rate is None else rate.probability(time)
+            yield _line("probability", one.model, f"{name} within {time:g}", probability, f"of a failure, in {unit}")
     if one.cost is None:
         return
     yield _line("cost", one.model, "train_s", one.cost.train_s, "seconds")
@@ -81,21 +81,21 @@ def _of_model(one: "ModelSurvival", unit: str) -> Iterator[Row]:
     yield _line("cost", one.model, "break_cost", one.cost.break_cost, "the unit of the hardware's price")
 
 
-def _line(what: str, model: str, name: str, found: Estimate | float | None, unit: str) -> Row:
-    told = estimate_columns(found if isinstance(found, Estimate) else None)
-    number = {} if isinstance(found, Estimate) else {"value": found}
-    return {"what": what, "model": model, "name": name, "unit": unit, **told, **number}
+def _line(what: str, model: str, name: str, value: Estimate | float | None, unit: str) -> Row:
+    columns = estimate_columns(value if isinstance(value, Estimate) else None)
+    number = {} if isinstance(value, Estimate) else {"value": value}
+    return {"what": what, "model": model, "name": name, "unit": unit, **columns, **number}
 
 
 def fit_dict(fit: SurvivalFit) -> dict[str, Any]:
-    """A fit, and by what its covariates multiply times."""
+    """A fit with its acceleration factors."""
     names = ("family", "n", "n_events", "n_clusters", "coefficients")
-    told = {name: getattr(fit, name) for name in names}
-    return told | {"doubt": fit.doubt or None, "acceleration_factors": fit.acceleration_factors()}
+    fields = {name: getattr(fit, name) for name in names}
+    return fields | {"doubt": fit.doubt or None, "acceleration_factors": fit.acceleration_factors()}
 
 
-def choice_text(found: FamilyChoice) -> str:
-    """By how much a family is ahead, and whether that decides."""
-    by = f"ahead of {found.runner_up} by {found.margin.value:.3g} (standard error {found.standard_error:.2g})"
-    verdict = found.family if found.decided else f"undecided; {found.family}"
+def choice_text(choice: FamilyChoice) -> str:
+    """The margin of the chosen family, and whether it decides."""
+    by = f"ahead of {choice.runner_up} by {choice.margin.value:.3g} (standard error {choice.standard_error:.2g})"
+    verdict = choice.family if choice.decided else f"undecided; {choice.family}"
     return f"{verdict}: {by} in log-likelihood of what was held out"

@@ -1,4 +1,4 @@
-"""What is shown of survival: how long each model survives, what that depends on, and what breaking it costs."""
+"""Sections of survival: how long each model survives, what that depends on, and what breaking it costs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -43,65 +43,66 @@ from advrisk.risk.survival.paired import ACCURACY, FAILURES
 from advrisk.risk.survival.records import AccelerationFactor
 
 
-def sections(found: SurvivalAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
-    """The models and their curves, what explains them, and costs; laws and the paper's figures are folded."""
+def sections(assessment: SurvivalAssessment, models: Sequence[str] = ()) -> Iterator[Section]:
+    """The models and their curves, covariates, and costs; laws and the paper's figures are folded."""
     places = model_places(models)
-    yield Headline(survival_headline(found))
-    yield Summary("sure", (survival_headline(found),))
-    yield Summary("headlines", (survival_headline(found),))
-    yield from _models(found, places)
-    if depends := tuple(_depends(found, places)):
+    yield Headline(survival_headline(assessment))
+    yield Summary("sure", (survival_headline(assessment),))
+    yield Summary("headlines", (survival_headline(assessment),))
+    yield from _models(assessment, places)
+    if depends := tuple(_depends(assessment, places)):
         yield Group("What it depends on", depends)
-    yield from _costs(found)
-    yield from _pareto(found, places)
-    if any(one.benign or one.adversarial for one in found.models):
+    yield from _costs(assessment)
+    yield from _pareto(assessment, places)
+    if any(one.benign or one.adversarial for one in assessment.models):
         how = Text((ON_PROBABILITY, f"Read down a column, not along a row. {ON_RATES}"), how=True)
-        yield Group("Failures as probabilities", (how, probability_table(found)), folded=True)
-    if laws := tuple(_laws(found, places)):
+        yield Group("Failures as probabilities", (how, probability_table(assessment)), folded=True)
+    if laws := tuple(_laws(assessment, places)):
         yield Group("Fitted laws", laws, folded=True)
-    if paper := tuple(paper_sections(found, places)):
+    if paper := tuple(paper_sections(assessment, places)):
         yield Group("Figures of Meyers et al.", paper, folded=True)
 
 
-def quantities(found: SurvivalAssessment) -> Iterator[NamedEstimate]:
+def quantities(assessment: SurvivalAssessment) -> Iterator[NamedEstimate]:
     """Mean, median, failure rates and the cost ratio of every model."""
-    for one in found.models:
+    for one in assessment.models:
         clean, attacked = (None if rate is None else rate.estimate for rate in (one.benign, one.adversarial))
         numbers = (
-            ("survival", f"mean {found.unit} until a sample breaks, up to {found.until:g}", one.mean),
-            ("survival_median", f"median {found.unit} until a sample breaks", one.median if one.reached else None),
-            ("failure_rate_clean", f"failures of clean inputs per {found.unit}", clean),
-            ("failure_rate_attacked", f"failures under attack per {found.unit}", attacked),
+            ("survival", f"mean {assessment.unit} until a sample breaks, up to {assessment.until:g}", one.mean),
+            ("survival_median", f"median {assessment.unit} until a sample breaks", one.median if one.reached else None),
+            ("failure_rate_clean", f"failures of clean inputs per {assessment.unit}", clean),
+            ("failure_rate_attacked", f"failures under attack per {assessment.unit}", attacked),
             ("training_cost_ratio", "", None if one.cost is None else one.cost.adversarial),
         )
         for name, text, number in numbers:
             if number is not None:
-                yield NamedEstimate(name, one.model, number, of=found.durations.measure, text=text)
+                yield NamedEstimate(name, one.model, number, of=assessment.durations.measure, text=text)
 
 
-def _models(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
-    """Every model in a table and as a curve, and what must be known of the attempts."""
-    yield Text(how_words(found), how=True)
-    yield model_table(found)
+def _models(assessment: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    """Every model in a table and as a curve, and caveats on the attempts."""
+    yield Text(how_words(assessment), how=True)
+    yield model_table(assessment)
     steps = (
         "A line falls when samples break; the higher it stays, the longer the model survives. Solid steps are what was "
-        f"seen, up to where the first of the attacks gave up{'; dashed lines are the fitted law' if found.law else ''}."
+        "seen, up to where the first of the attacks gave "
+        f"up{'; dashed lines are the fitted law' if assessment.law else ''}."
     )
-    some = [f"The first {MOST_MODELS} models are drawn."] if len(found.models) > MOST_MODELS else []
+    some = [f"The first {MOST_MODELS} models are drawn."] if len(assessment.models) > MOST_MODELS else []
     yield Text((steps, *some), how=True)
     about = "Share of samples not broken yet, over the work of the attack, for each model."
-    yield Figure("Survival curves", survival_curves(found, _shown(found), places=places), about)
-    if words := row_words(found):
+    yield Figure("Survival curves", survival_curves(assessment, _shown(assessment), places=places), about)
+    if words := row_words(assessment):
         yield Text(tuple(words), "What to know of the attempts")
 
 
-def _depends(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
-    """The law, or why none is quoted; how covariates change the curve, and by what they multiply times."""
-    yield from [Text(tuple(words))] if (words := law_words(found)) else []
-    if found.law is None or not (factors := found.law.acceleration_factors()):
+def _depends(assessment: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    """The law, or why none is quoted; how covariates change the curve, and their acceleration factors."""
+    yield from [Text(tuple(words))] if (words := law_words(assessment)) else []
+    if assessment.law is None or not (factors := assessment.law.acceleration_factors()):
         return
     yield Text(("The curves that the law gives if every attempt had one value, all else as it was.",), how=True)
-    yield Alternatives("Survival", _by_covariate(found, places))
+    yield Alternatives("Survival", _by_covariate(assessment, places))
     yield Text(
         (
             "A covariate right of the dotted line makes samples survive longer, one left of it shorter; an interval "
@@ -110,34 +111,36 @@ def _depends(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
         ),
         how=True,
     )
-    yield _factor_figure(found, factors)
-    yield factor_table(found, factors)
+    yield _factor_figure(assessment, factors)
+    yield factor_table(assessment, factors)
 
 
-def _by_covariate(found: SurvivalAssessment, places: Places) -> tuple[Figure, ...]:
+def _by_covariate(assessment: SurvivalAssessment, places: Places) -> tuple[Figure, ...]:
     """A figure for each covariate."""
-    names = [] if found.law is None else [one.name for one in found.law.scale_coding.covariates]
+    names = [] if assessment.law is None else [one.name for one in assessment.law.scale_coding.covariates]
     return tuple(
-        Figure(f"by {name}", covariate_curves(found, name, places=places), f"Survival curves by the values of {name}.")
+        Figure(
+            f"by {name}", covariate_curves(assessment, name, places=places), f"Survival curves by the values of {name}."
+        )
         for name in names
     )
 
 
-def _factor_figure(found: SurvivalAssessment, factors: Sequence[AccelerationFactor]) -> Figure:
-    about = "Acceleration factors with their intervals; the same numbers stand in the table below."
-    return Figure("Acceleration factors", factor_plot(factors, factor_names(found)), about)
+def _factor_figure(assessment: SurvivalAssessment, factors: Sequence[AccelerationFactor]) -> Figure:
+    about = "Acceleration factors with their intervals; the table below has the same numbers."
+    return Figure("Acceleration factors", factor_plot(factors, factor_names(assessment)), about)
 
 
-def _costs(found: SurvivalAssessment) -> Iterator[Section]:
-    if any(one.cost is not None for one in found.models):
-        parts = cost_table(found), Text((*cost_words(found), *ratio_words(found)))
+def _costs(assessment: SurvivalAssessment) -> Iterator[Section]:
+    if any(one.cost is not None for one in assessment.models):
+        parts = cost_table(assessment), Text((*cost_words(assessment), *ratio_words(assessment)))
         yield Group("What breaking costs", parts)
 
 
-def _pareto(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
-    if not found.pareto:
+def _pareto(assessment: SurvivalAssessment, places: Places) -> Iterator[Section]:
+    if not assessment.pareto:
         return
-    names = [one.name for one in found.criteria]
+    names = [one.name for one in assessment.criteria]
     parts: list[Section] = [
         Text(
             (
@@ -150,54 +153,58 @@ def _pareto(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
     ]
     if {ACCURACY, FAILURES} <= set(names):
         about = "Clean accuracy against failures under attack; the size of a mark is its training time."
-        parts.append(Figure("Accuracy against failures", pareto_plot(found, places=places), about))
-    yield Group("Pareto front", (*parts, pareto_table(found)), folded=True)
+        parts.append(Figure("Accuracy against failures", pareto_plot(assessment, places=places), about))
+    yield Group("Pareto front", (*parts, pareto_table(assessment)), folded=True)
 
 
-def _laws(found: SurvivalAssessment, places: Places) -> Iterator[Section]:
+def _laws(assessment: SurvivalAssessment, places: Places) -> Iterator[Section]:
     """All laws side by side, the hazard, which law fits, and whether it may be trusted."""
-    if found.law is not None:
-        yield from _coefficients(found)
+    if assessment.law is not None:
+        yield from _coefficients(assessment)
         how = (
-            f"Of the samples that are left at a time, how many fail in the next {found.durations.one_unit}, by the law "
-            "(Eq. 3 of Meyers et al.)."
+            f"Of the samples that are left at a time, how many fail in the next {assessment.durations.one_unit}, by "
+            "the law (Eq. 3 of Meyers et al.)."
         )
-        hazard = hazard_plot(found, _shown(found), places=places)
+        hazard = hazard_plot(assessment, _shown(assessment), places=places)
         about = "Hazard over the work of the attack, for each model."
         yield Group("Hazard", (Text((how,), how=True), Figure("Hazard of each model", hazard, about)))
-    if found.families:
+    if assessment.families:
         how = (
             "A smaller AIC or BIC is better. “Behind” is what decides: by how much the law explains samples worse that "
             "it had not seen. Concordance says how often the covariates order two times correctly; 0.5 is chance."
         )
-        yield Group("Which law fits", (Text((how,), how=True), family_table(found)))
-    yield from _calibration(found)
+        yield Group("Which law fits", (Text((how,), how=True), family_table(assessment)))
+    yield from _calibration(assessment)
 
 
-def _coefficients(found: SurvivalAssessment) -> Iterator[Section]:
+def _coefficients(assessment: SurvivalAssessment) -> Iterator[Section]:
     how = (
         "The effect of each covariate on the logarithm of time, over its whole range, by each law (Fig. 1 of Meyers et "
         "al.). Right of the dotted line samples survive longer. Where the laws agree, the effect does not depend on "
         "which is taken. Log sigma is the spread of log times."
     )
-    about = "Coefficients of the three laws; the same numbers stand in the table below."
-    figures = [Figure("Coefficients of all laws", coefficient_plot(found), about)] if len(found.families) > 1 else []
-    yield Group("Coefficients", (Text((how,), how=True), *figures, coefficients_table(found)))
+    about = "Coefficients of the three laws; the table below has the same numbers."
+    figures = (
+        [Figure("Coefficients of all laws", coefficient_plot(assessment), about)]
+        if len(assessment.families) > 1
+        else []
+    )
+    yield Group("Coefficients", (Text((how,), how=True), *figures, coefficients_table(assessment)))
 
 
-def _calibration(found: SurvivalAssessment) -> Iterator[Section]:
-    if (checked := found.calibrated) is None:
+def _calibration(assessment: SurvivalAssessment) -> Iterator[Section]:
+    if (calibration := assessment.calibrated) is None:
         return
     how = (
-        f"The share of attempts that are broken by {checked.at_time:.4g} {found.unit}, as the law predicts it from "
-        "half of the samples, and as it was in the other half. On the dotted line it says what happens; "
+        f"The share of attempts that are broken by {calibration.at_time:.4g} {assessment.unit}, as the law predicts it "
+        "from half of the samples, and as it was in the other half. On the dotted line its prediction is correct; "
         "below the line it expects too many to break."
     )
-    figure = Figure("Calibration", calibration_plot(checked), "Observed against predicted shares.")
-    parts = Text((how,), how=True), Text((calibration_words(checked),)), figure
+    figure = Figure("Calibration", calibration_plot(calibration), "Observed against predicted shares.")
+    parts = Text((how,), how=True), Text((calibration_words(calibration),)), figure
     yield Group("Can the law be trusted", parts)
 
 
-def _shown(found: SurvivalAssessment) -> Sequence[ModelSurvival]:
-    """The models that one figure has room for."""
-    return found.models[:MOST_MODELS]
+def _shown(assessment: SurvivalAssessment) -> Sequence[ModelSurvival]:
+    """The models that fit into one figure."""
+    return assessment.models[:MOST_MODELS]

@@ -1,6 +1,6 @@
-"""Survival in sentences.
+"""Sentences on survival.
 
-They quote the rows (Kaplan and Meier); the fitted law is quoted for covariates only, and only where it holds.
+They quote the rows (Kaplan and Meier); the fitted law is quoted for covariates only, and only if it holds.
 """
 
 import math
@@ -31,7 +31,7 @@ ON_PROBABILITY = (
 )
 _ON_COST = (
     "The ratio is training seconds for each training sample over the mean seconds until a sample breaks. Above 1, "
-    "breaking one sample takes less time than training on one did. It means something only on like machines."
+    "breaking one sample takes less time than training on one did. It is meaningful only on similar machines."
 )
 _ON_CHEAP = (
     "Cheap to break: training on one sample took at least {factor:g} times as long as breaking one does, by the "
@@ -43,30 +43,30 @@ _CHEAP = {"broken": "yes", "not broken": "no"}
 _SOME = 3  # arms or models that are named
 
 
-def survival_headline(found: SurvivalAssessment) -> str:
-    """Which model survives longest, in a sentence; every number is read off the attempts, none off a law."""
-    timed = [one for one in found.models if one.mean is not None]
+def survival_headline(assessment: SurvivalAssessment) -> str:
+    """Which model survives longest; every number comes from the attempts, none from a law."""
+    timed = [one for one in assessment.models if one.mean is not None]
     if not timed:
         return "No attempt has a duration."
     first = timed[0]
-    average = f"{estimate_text(first.mean, 'magnitude')} {found.unit} on average up to {found.until:.4g}"
-    medians = {one.model: f"median {median_text(one, found.durations)}" for one in timed}
+    average = f"{estimate_text(first.mean, 'magnitude')} {assessment.unit} on average up to {assessment.until:.4g}"
+    medians = {one.model: f"median {median_text(one, assessment.durations)}" for one in timed}
     if len(timed) == 1:
         return f"A sample of {first.model} survives {average}, {medians[first.model]}."
-    alike = [one.model for one in timed[1:] if not found.outlasts(first.model, one.model)]
-    if alike:
+    undecided = [one.model for one in timed[1:] if not assessment.outlasts(first.model, one.model)]
+    if undecided:
         return (
             f"Undecided which model survives longest: {first.model}, with {average} ({medians[first.model]}), or "
-            f"{_some(alike)}."
+            f"{_some(undecided)}."
         )
     last, leads = timed[-1], f"{first.model} survives longest{_on_few(timed)}: {average} ({medians[first.model]})"
-    if not all(found.outlasts(one.model, last.model) for one in timed[1:-1]):
+    if not all(assessment.outlasts(one.model, last.model) for one in timed[1:-1]):
         return f"{leads}; undecided which model fails first."
     return f"{leads}; {last.model} fails first, after {estimate_text(last.mean, 'magnitude')} ({medians[last.model]})."
 
 
 def _on_few(timed: Sequence[ModelSurvival]) -> str:
-    """On which samples the first survives, where clearly fewer of its samples are attacked than of another model's."""
+    """The samples on which the first model survives, if fewer of its samples are attacked than of another model's."""
     shares = [one.tally.share_attacked for one in timed]
     if max(shares) - shares[0] < _FEWER:
         return ""
@@ -74,12 +74,12 @@ def _on_few(timed: Sequence[ModelSurvival]) -> str:
 
 
 def median_text(one: ModelSurvival, durations: Durations) -> str:
-    """`7 [6, 8]`, or that fewer than half of its attempts succeeded."""
+    """`7 [6, 8]`, or `not reached`."""
     return value_text(median_value(one, durations), Column("median", time_kind(durations)))
 
 
 def median_value(one: ModelSurvival, durations: Durations) -> Value:
-    """The median, or that it, or the end of its interval, was not reached."""
+    """The median; `not reached` stands for it or for the end of its interval."""
     if (median := one.median) is None or (one.reached and math.isfinite(median.high)):
         return median
     if not one.reached:
@@ -88,29 +88,29 @@ def median_value(one: ModelSurvival, durations: Durations) -> Value:
 
 
 def time_kind(durations: Durations) -> Kind:
-    """How a time that some attempt took is written: passes are whole numbers."""
+    """The format of a time: passes are integers."""
     return "count" if durations.measure in COUNTED else "seconds"
 
 
-def doubt_words(found: SurvivalAssessment) -> str:
-    """Why no law is quoted, and what might help; empty where one is."""
-    if not found.doubt:
+def doubt_words(assessment: SurvivalAssessment) -> str:
+    """Why no law is quoted, and what to try; empty if one is quoted."""
+    if not assessment.doubt:
         return ""
-    if found.fit is None:
-        return f"No law could be fitted: {found.doubt}."
+    if assessment.fit is None:
+        return f"No law could be fitted: {assessment.doubt}."
     return (
-        f"The fitted law ({family_name(found.fit.family)}) is not quoted: {found.doubt}. Curves, means and medians "
-        "need no law. A law may hold with covariates of its shape (`shape_covariates`), another `family`, fewer "
-        "attacks (`arms`) or more samples."
+        f"The fitted law ({family_name(assessment.fit.family)}) is not quoted: {assessment.doubt}. Curves, means and "
+        "medians need no law. A law may hold with covariates of its shape (`shape_covariates`), another `family`, "
+        "fewer attacks (`arms`) or more samples."
     )
 
 
-def law_words(found: SurvivalAssessment) -> list[str]:
-    """Which law was taken and what explains it, or why none is quoted."""
-    if (law := found.law) is None:
-        return [doubt_words(found)] if found.doubt else []
-    by = "" if found.choice is None else f" {_on_choice(found.choice)}"
-    explained = f" explained by {', '.join(found.covariates)}" if found.covariates else ""
+def law_words(assessment: SurvivalAssessment) -> list[str]:
+    """The chosen law and its covariates, or why none is quoted."""
+    if (law := assessment.law) is None:
+        return [doubt_words(assessment)] if assessment.doubt else []
+    by = "" if assessment.choice is None else f" {_on_choice(assessment.choice)}"
+    explained = f" explained by {', '.join(assessment.covariates)}" if assessment.covariates else ""
     shaping = [one.name for one in law.shape_coding.covariates]
     explained += f", its shape by {', '.join(shaping)}" if shaping else ""
     doubt = [f"{law.doubt}."] if law.doubt else []
@@ -124,45 +124,48 @@ def _on_choice(choice: FamilyChoice) -> str:
     return f"{ahead}, {by}{'' if choice.decided else ', which does not decide between the two'}."
 
 
-def calibration_words(found: Calibration) -> str:
-    """How far the law is off on samples that it had not seen, beside what chance does to a right one."""
+def calibration_words(calibration: Calibration) -> str:
+    """The error of the law on held-out samples, compared with that of a correct law by chance."""
     off = (
-        f"On samples that it had not seen, the law is off by {100 * found.ici:.1f} points on average (ICI) in the "
-        f"shares that fail by {found.at_time:.4g}, of three times the worst; for one row in ten it is off by more than "
-        f"{100 * found.e90:.1f}"
+        f"On samples that it had not seen, the law is off by {100 * calibration.ici:.1f} points on average (ICI) in "
+        f"the shares that fail by {calibration.at_time:.4g}, of three times the worst; for one row in ten it is off by "
+        f"more than {100 * calibration.e90:.1f}"
     )
-    if found.by_chance is None:
+    if calibration.by_chance is None:
         return f"{off}. There are too few samples to say how far chance alone would take it."
     chance = (
-        f"Chance alone takes a correct law up to {100 * found.by_chance:.1f} in {level_text(found.level)} of such runs"
+        f"Chance alone takes a correct law up to {100 * calibration.by_chance:.1f} in "
+        f"{level_text(calibration.level)} of such runs"
     )
-    within = found.ici <= found.by_chance
+    within = calibration.ici <= calibration.by_chance
     return f"{off}. {chance}{': it may be correct' if within else ', so chance hardly explains this'}."
 
 
-def how_words(found: SurvivalAssessment) -> tuple[str, ...]:
+def how_words(assessment: SurvivalAssessment) -> tuple[str, ...]:
     """How to read the table of models."""
     return (
-        f"A duration is the work, in {found.unit}, that an attack did on a sample until its first success within eps. "
-        "Samples that held survive for at least as long as they were attacked.",
-        f"Means and medians are those of all attempts (Kaplan and Meier), means up to {found.until:.4g}. A median is "
-        "not reached where fewer than half of the attempts succeeded. Brackets hold "
-        f"{level_text(found.level)} intervals.",
+        f"A duration is the work, in {assessment.unit}, that an attack did on a sample until its first success within "
+        "eps. Samples that held survive for at least as long as they were attacked.",
+        f"Means and medians are those of all attempts (Kaplan and Meier), means up to {assessment.until:.4g}. A median "
+        "is not reached where fewer than half of the attempts succeeded. Brackets hold "
+        f"{level_text(assessment.level)} intervals.",
         "Compare f_ben and f_adv between models, not with each other.",
     )
 
 
-def row_words(found: SurvivalAssessment) -> list[str]:
-    """What must be known of the attempts to read the numbers."""
-    words = [*_on_outcomes(found), *_on_plateaus(found)]
-    words += on_rejection({one.model: one.clean_rejection for one in found.models if one.clean_rejection is not None})
-    return [*words, *found.notes, *left_out_words(found)]
+def row_words(assessment: SurvivalAssessment) -> list[str]:
+    """Caveats on the attempts."""
+    words = [*_on_outcomes(assessment), *_on_plateaus(assessment)]
+    words += on_rejection(
+        {one.model: one.clean_rejection for one in assessment.models if one.clean_rejection is not None}
+    )
+    return [*words, *assessment.notes, *left_out_words(assessment)]
 
 
-def left_out_words(found: SurvivalAssessment) -> list[str]:
-    """Which arms have no duration, by the reason."""
+def left_out_words(assessment: SurvivalAssessment) -> list[str]:
+    """The arms without a duration, by reason."""
     reasons: dict[str, list[str]] = {}
-    for arm, why in found.durations.left_out.items():
+    for arm, why in assessment.durations.left_out.items():
         reasons.setdefault(why, []).append(arm)
     return [f"Not fitted, as {why}: {_some(arms)}." for why, arms in reasons.items()]
 
@@ -172,50 +175,50 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_SOME]) + (f" and {more} more" if more > 0 else "")
 
 
-def _on_outcomes(found: SurvivalAssessment) -> list[str]:
-    """How many rows of each model are no attempt with an end that was seen."""
+def _on_outcomes(assessment: SurvivalAssessment) -> list[str]:
+    """The number of rows of each model that needed no work, timed out, or failed."""
     words = []
     for name, what in (
         ("at_zero", "Rows that needed no work, as the sample was incorrect already"),
         ("timeout", "Rows that ran out of time, counted as not broken by then"),
         ("error", "Rows that ended in an error are left out"),
     ):
-        if counts := [f"{one.model} {n}" for one in found.models if (n := getattr(one.tally, name))]:
+        if counts := [f"{one.model} {n}" for one in assessment.models if (n := getattr(one.tally, name))]:
             words.append(f"{what}: {', '.join(counts)}.")
     return words
 
 
-def _on_plateaus(found: SurvivalAssessment) -> list[str]:
-    flat = [(one.model, one.curve.plateau) for one in found.models if one.curve is not None and one.curve.plateau]
+def _on_plateaus(assessment: SurvivalAssessment) -> list[str]:
+    flat = [(one.model, one.curve.plateau) for one in assessment.models if one.curve is not None and one.curve.plateau]
     words = [f"{model}: {plateau.message}." for model, plateau in flat if plateau]
-    beyond = "A fitted law lets all of these break in the end: beyond the last event, what it says is extrapolated."
-    return [*words, beyond] if words and found.law is not None else words
+    beyond = "A fitted law lets all of these break in the end: beyond the last event, it is extrapolated."
+    return [*words, beyond] if words and assessment.law is not None else words
 
 
-def refusing(found: SurvivalAssessment) -> bool:
-    """Whether some model refuses to answer, so that each needs its share of refused clean inputs beside it."""
-    return any(one.clean_rejection is not None for one in found.models)
+def refusing(assessment: SurvivalAssessment) -> bool:
+    """Whether some model refuses clean inputs, so that tables need a column for that."""
+    return any(one.clean_rejection is not None for one in assessment.models)
 
 
-def cost_words(found: SurvivalAssessment) -> list[str]:
-    """How costs are meant, and why some are missing."""
-    words = [_ON_COST, _ON_CHEAP.format(factor=found.broken_factor)]
-    if found.hardware is not None:
-        words.append(f"Costs are those of {found.hardware.name} at {found.hardware.per_hour:g} an hour.")
-    missing = [one.cost for one in found.models if one.cost is not None and one.cost.why_not]
+def cost_words(assessment: SurvivalAssessment) -> list[str]:
+    """What costs mean, and why some are missing."""
+    words = [_ON_COST, _ON_CHEAP.format(factor=assessment.broken_factor)]
+    if assessment.hardware is not None:
+        words.append(f"Costs are those of {assessment.hardware.name} at {assessment.hardware.per_hour:g} an hour.")
+    missing = [one.cost for one in assessment.models if one.cost is not None and one.cost.why_not]
     return [*words, *(f"{one.model}: no ratio, as {one.why_not}." for one in missing)]
 
 
-def ratio_words(found: SurvivalAssessment) -> list[str]:
-    """What each ratio is, for those who look closer."""
-    costs = [one.cost for one in found.models if one.cost is not None]
+def ratio_words(assessment: SurvivalAssessment) -> list[str]:
+    """The definition of each ratio."""
+    costs = [one.cost for one in assessment.models if one.cost is not None]
     words = [
-        f"Means are those of the attempts, up to {found.until:.4g} {found.unit}, so true ratios are smaller; beyond, "
-        "they are extrapolated by the law, where it holds."
+        f"Means are those of the attempts, up to {assessment.until:.4g} {assessment.unit}, so true ratios are smaller; "
+        "beyond, they are extrapolated by the law, where it holds."
     ]
-    if found.durations.measure in COUNTED:
+    if assessment.durations.measure in COUNTED:
         words.append("Intervals leave out the clock: the seconds of a pass are the mean of this run, taken as exact.")
-    if found.durations.measure == "process-seconds":
+    if assessment.durations.measure == "process-seconds":
         words.append("Training seconds are processor seconds, as those of the attacks are.")
     if any(one.benign is not None for one in costs):
         words.append("The benign ratio is that of the same fit at eps = 0: what would happen without an attacker.")
@@ -229,18 +232,18 @@ def ratio_words(found: SurvivalAssessment) -> list[str]:
 
 
 def verdict_text(cost: ModelCost) -> str | None:
-    """Whether a model is cheap to break, by what its training cost."""
+    """Whether a model is cheap to break."""
     return None if cost.verdict is None else _CHEAP.get(cost.verdict, cost.verdict)
 
 
-def front_words(found: SurvivalAssessment) -> str:
-    """Which models are on the Pareto front, and of which that is not sure."""
-    front = [one.model if one.decided else f"{one.model} (not sure)" for one in found.pareto if one.on_front]
-    return f"Pareto front of {listed([one.name for one in found.criteria])}: {', '.join(front)}."
+def front_words(assessment: SurvivalAssessment) -> str:
+    """The models on the Pareto front, and whether that is certain."""
+    front = [one.model if one.decided else f"{one.model} (not sure)" for one in assessment.pareto if one.on_front]
+    return f"Pareto front of {listed([one.name for one in assessment.criteria])}: {', '.join(front)}."
 
 
 def standing_text(one: Standing, criteria: Sequence[Criterion]) -> str:
-    """Where a model stands beside the Pareto front of these criteria."""
+    """The standing of a model relative to the Pareto front of these criteria."""
     if one.on_front:
         doubt = "" if one.decided else f", though that is not sure of {', '.join(one.undecided_against)}"
         return f"on the Pareto front{doubt}"

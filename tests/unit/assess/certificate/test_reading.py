@@ -46,7 +46,7 @@ def test_only_what_was_right_and_is_broken_fails_and_an_error_counts_as_broken(m
 def test_clean_error_is_known_where_some_row_tells(made: Make) -> None:
     ledger = made({"m": {PGD: "re.w"}}, facts={"clean": {"origin": "dropped"}})
     found = only(ledger)
-    assert in_order(ledger, found.known) == "x--x"
+    assert in_order(ledger, found.recorded) == "x--x"
     assert in_order(ledger, found.wrong) == "---x"
 
 
@@ -270,7 +270,7 @@ def test_one_draw_decides_of_a_sample(tmp_path: Path) -> None:
     assert rows.attacks[0].broken[order].tolist() == [True, False, False, True, True, True, True]
     assert rows.wrong[order].tolist() == [False, False, True, False, False, False, False]
     assert rows.refused[order].tolist() == [False, False, False, False, False, True, False]
-    assert rows.known.all()
+    assert rows.recorded.all()
 
 
 def test_the_count_is_that_of_single_queries(tmp_path: Path) -> None:

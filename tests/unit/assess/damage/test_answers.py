@@ -66,7 +66,7 @@ def test_the_shape_of_peoples_answers_is_doubted_with_a_remedy() -> None:
     assert free([0.01, 0.1, 0.9]) == pytest.approx([1, 0.6, 0], abs=0.1)
     assert monotone_notes(answers) == []
     other = said(0.1, undetected=True, labeller="Bob")
-    assert "takes all labellers for one" in monotone_notes([*answers, other])[0]
+    assert "treats all labellers as one" in monotone_notes([*answers, other])[0]
 
 
 def test_the_right_shape_is_not_doubted() -> None:

@@ -66,12 +66,12 @@ def test_one_model_has_a_damage_under_a_curve_and_none_without(assessed: Callabl
 
 
 def test_the_average_of_one_model_is_refused(assessed: Callable[..., DamageAssessment]) -> None:
-    with pytest.raises(RiskError, match="give two or more, or an evasion curve"):
+    with pytest.raises(RiskError, match="give two or more models, or an evasion curve"):
         assessed({"only": WEAK}, spec={"evasion": AVERAGE})
 
 
 def test_nothing_relative_has_a_cost(assessed: Callable[..., DamageAssessment]) -> None:
-    with pytest.raises(RiskError, match="no probability and has no cost"):
+    with pytest.raises(RiskError, match="not a probability and has no cost"):
         assessed({"a": STRONG, "b": WEAK}, cost=5)
 
 
@@ -128,9 +128,9 @@ def test_one_model_without_a_curve_settles_nowhere(assessed: Callable[..., Damag
     ("size", "keep", "said"),
     [
         (8 / 255, "strongest", ""),
-        (4 / 255, "strongest", "No attack had an eps of 4/255: damage within it rests on"),
+        (4 / 255, "strongest", "No attack had an eps of 4/255: damage within it comes from"),
         (4 / 255, "smallest", ""),
-        (16 / 255, "smallest", "No attack was allowed a size of 16/255 (the largest eps is 8/255)"),
+        (16 / 255, "smallest", "No attack had an eps of 16/255 (the largest is 8/255)"),
     ],
 )
 def test_a_threshold_that_no_attack_had_for_its_eps_is_noted(
@@ -256,7 +256,7 @@ class TestWhereNumbersDisagree:
         assert measured.least_bad == "far"
         stopped = assess_distances(distances, DamageSpec(), stated=Stated((0.03,), fixed_eps=True), **given)
         assert stopped.least_bad is None
-        assert "robust accuracy at 0.03 does not tell them apart (0.0 % against 0.0 %)" in stopped.pairs[0].conflicts[0]
+        assert "robust accuracy at 0.03 does not separate them (0.0 % against 0.0 %)" in stopped.pairs[0].conflicts[0]
         assert "minimal-distance" in stopped.pairs[0].conflicts[0]
 
     def test_under_a_stated_curve_no_other_size_matters(self, assessed: Callable[..., DamageAssessment]) -> None:
@@ -289,7 +289,7 @@ class TestSizesThatNoAttackHad:
     def test_beyond_the_largest_eps_nothing_is_known(self, found_by: Callable[..., Ledger]) -> None:
         found = self.asked(found_by, 0.2)
         assert found.thresholds == (0.1,), "the attack's own size is shown instead"
-        assert any(note.startswith("Left out: 0.2. No attack was allowed so large a size") for note in found.notes)
+        assert any(note.startswith("Left out: 0.2. No attack had so large an eps") for note in found.notes)
 
     def test_below_it_a_note_says_that_little_was_tried(self, found_by: Callable[..., Ledger]) -> None:
         assert any("No attack had an eps of 0.05" in note for note in self.asked(found_by, 0.05).notes)
@@ -307,7 +307,7 @@ class TestSizesThatNoAttackHad:
         ledger = found_by({"m": {"pgd": [0.04] * 40}, "n": {"pgd": [0.09] * 40}}, {"pgd": {"eps": 0.1}})
         found = assess_damage(ledger, DamageSpec(thresholds=[0.05]), seed=0)
         assert (found.untried, found.least_bad) == ((0.05,), None)
-        assert "robust accuracy at 0.1 does not tell them apart (0.0 % against 0.0 %)" in headline(found)
+        assert "robust accuracy at 0.1 does not separate them (0.0 % against 0.0 %)" in headline(found)
         (alone, _) = found.models
         assert how_bad(alone, found).startswith("robust accuracy at most 100.0 % at 0.05 (no attack had this size)")
 
@@ -359,7 +359,7 @@ class TestSizesThatNoAttackHad:
 
     def test_but_not_of_sizes_beyond_its_eps(self, found_by: Callable[..., Ledger]) -> None:
         found = self.asked(found_by, 0.2, keep="smallest")
-        assert found.notes[0].startswith("Left out: 0.2. No attack was allowed so large a size")
+        assert found.notes[0].startswith("Left out: 0.2. No attack had so large an eps")
 
     def test_an_attack_without_an_eps_tries_every_size(self, found_by: Callable[..., Ledger]) -> None:
         facts = {"pgd": {"eps": 0.1}, "fmn": {"eps": None}}

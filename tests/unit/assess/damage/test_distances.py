@@ -154,5 +154,5 @@ def test_what_cannot_be_answered_is_refused(tmp_path: Path) -> None:
 
 def test_a_success_without_a_distance_is_not_taken_for_robust(found_by: Callable[..., Ledger]) -> None:
     ledger = found_by({"m": {"pgd": [0.1, INF], "fgsm": [0.2, INF]}})
-    with pytest.raises(RiskError, match=r"m, sample 0: a success has no l2 distance, and 1 in all"):
+    with pytest.raises(RiskError, match=r"m, sample 0: a success has no l2 distance \(1 in all\)"):
         smallest_distances(ledger, norm="l2")

@@ -368,8 +368,8 @@ def test_without_such_samples_the_evaluated_ones_serve_with_a_warning(tmp_path: 
         scores = [row["score"] for row in rows.scores if row["cell"] == f"{model}/clean/0"]
         assert found.thresholds[model] == threshold_at(scores, 0.1)
     (warning,) = found.warnings
-    assert warning.startswith(f"Of {FULL} (one, two) the threshold for a rate of false alarms was taken from the very")
-    assert warning.endswith("say `calibrate: 200`, or so, under `data`.")
+    assert warning.startswith(f"{FULL} (one, two): the threshold for a rate of false alarms comes from the evaluation")
+    assert warning.endswith("set `calibrate` under `data`, for example to 200.")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advrisk.answers.records import Answer
-from advrisk.assess.damage.people import seen_by_people, walk_order
+from advrisk.assess.damage.people import damage_by_people, walk_order
 from advrisk.core.errors import RiskError
 
 
@@ -24,7 +24,7 @@ def walk(samples: Sequence[str], distances: Sequence[float], unseen: Callable[[s
         for sample in samples
         if unseen(sample) is not None
     ]
-    return seen_by_people(answers, samples, {"plain": distances}, seed=0).get("plain")
+    return damage_by_people(answers, samples, {"plain": distances}, seed=0).get("plain")
 
 
 def test_a_walk_counts_resisted_samples_as_no_damage_and_means_as_means() -> None:
@@ -41,7 +41,7 @@ def test_a_walk_counts_resisted_samples_as_no_damage_and_means_as_means() -> Non
         said(0.1, True, sample=order[3], trials="adaptive"),  # not of the walk
         said(0.0, True, sample=order[3], trials="random", catch=True, model=None),
     ]
-    found = seen_by_people(answers, samples, {"plain": [distances[s] for s in samples], "other": [0.1] * 6}, seed=0)
+    found = damage_by_people(answers, samples, {"plain": [distances[s] for s in samples], "other": [0.1] * 6}, seed=0)
     assert list(found) == ["plain"]
     assert found["plain"].samples == tuple(order[:3])
     assert found["plain"].values.tolist() == [0.5, 0.0, 1.0]
@@ -80,7 +80,7 @@ def test_a_walk_of_nothing_is_refused() -> None:
     samples = ["s0", "s1"]
     order = walk_order(samples, seed=0)
     found = walk(samples, [0.1, 0.1], lambda sample: True if sample == order[1] else None)
-    with pytest.raises(RiskError, match="no sample was walked"):
+    with pytest.raises(RiskError, match="found no sample with an answer"):
         found.estimate()
 
 
@@ -89,15 +89,15 @@ def test_answers_about_what_another_arm_made_do_not_count() -> None:
     answers = [said(0.1, True, sample=sample, arm="near") for sample in samples]
     near, far = {"plain": ["near"] * 4}, {"plain": ["near"] * 3 + ["far"]}
     distances = {"plain": [0.1] * 4}
-    assert len(seen_by_people(answers, samples, distances, seed=0, nearest_arms=near)["plain"].samples) == 4
-    found = seen_by_people(answers, samples, distances, seed=0, nearest_arms=far)["plain"]
+    assert len(damage_by_people(answers, samples, distances, seed=0, nearest_arms=near)["plain"].samples) == 4
+    found = damage_by_people(answers, samples, distances, seed=0, nearest_arms=far)["plain"]
     assert len(found.samples) == walk_order(samples, seed=0).index("s3")
 
 
 def test_answers_about_a_model_that_is_compared_no_more_do_not_count() -> None:
     answers, arms = [said(0.1, True, sample="s0", model="gone")], {"plain": ["pgd"]}
-    assert seen_by_people(answers, ["s0"], {"plain": [0.1]}, seed=0, nearest_arms=arms) == {}
+    assert damage_by_people(answers, ["s0"], {"plain": [0.1]}, seed=0, nearest_arms=arms) == {}
 
 
 def test_samples_of_another_run_do_not_count() -> None:
-    assert seen_by_people([said(0.1, True, sample="theirs")], ["s0"], {"plain": [0.1]}, seed=0) == {}
+    assert damage_by_people([said(0.1, True, sample="theirs")], ["s0"], {"plain": [0.1]}, seed=0) == {}

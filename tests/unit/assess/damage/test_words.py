@@ -66,13 +66,16 @@ def test_damage_behind_a_detector_names_it_and_is_that_of_the_best_arm() -> None
     assert row.by_detector is not None
     assert (row.by_detector.any_arm.value, row.by_detector.monte_carlo.value) == (0.75, 0.5)
     told = " ".join(findings(found))
-    assert "gives about the damage of the nearest success" in told
+    assert "reproduces the damage of the nearest success" in told
     assert "Warning" not in told
 
 
 def test_a_fitted_curve_that_misses_the_damage_of_the_nearest_success_is_warned_about() -> None:
     told = " ".join(findings(behind_a_detector([1.0] * 36 + [0.0] * 4, [0.0] * 40)))
-    assert "Warning: the curve that was fitted to its answers does not give the damage of the nearest success: " in told
+    assert (
+        "Warning: the curve that was fitted to its answers does not reproduce the damage of the nearest success: "
+        in told
+    )
     assert "m (50.0 % against 10.0 % [" in told
     assert "about the damage" not in told
 

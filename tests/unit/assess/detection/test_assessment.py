@@ -388,7 +388,7 @@ def test_a_model_that_nothing_broke_says_so(write: Write) -> None:
     assert one.overall.auroc is None
     assert one.defeat.most_often is None
     assert one.defeat.cheapest is None
-    assert "No arm succeeded against net: there is nothing to detect, and no AUROC to tell." in found.notes
+    assert "No arm succeeded against net: there is nothing to detect, and no AUROC." in found.notes
     json.dumps(found.as_dict(), allow_nan=False)
 
 
@@ -438,7 +438,7 @@ def test_a_threshold_without_samples_to_calibrate_comes_with_a_warning(write: Wr
     rows = random_rows(8)
     ledger = write(rows)
     found = assessed(ledger)
-    assert any("taken from the very inputs it is tried on" in note for note in found.notes)
+    assert any("comes from the evaluation split itself" in note for note in found.notes)
     clean = [rows.score["net", "clean", 0, sample] for sample in range(rows.n)]
     assert found.of("net", "eye").defeat.threshold == threshold_at(clean, 0.05)
     assert assessed(ledger, threshold=2.5).of("net", "eye").defeat.threshold == 2.5

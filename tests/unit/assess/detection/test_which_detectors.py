@@ -56,14 +56,14 @@ def test_what_to_do_about_a_missing_score_depends_on_where_scores_come_from(
 def test_thresholds_without_samples_to_calibrate_are_one_note_for_all(write: Write) -> None:
     ledger = write(random_rows(0, models=("net", "other")), second=True)
     (note,) = assess_detection(ledger, resamples=20).notes
-    assert note.startswith(f"Of {EYE} (net, other); second@2 (net, other) the threshold for a rate of false alarms")
-    assert note.endswith("say `calibrate: 200`, or so, under `data`.")
+    assert note.startswith(f"{EYE} (net, other); second@2 (net, other): the threshold for a rate of false alarms")
+    assert note.endswith("set `calibrate` under `data`, for example to 200.")
 
 
 def test_samples_to_calibrate_that_nobody_scored_are_no_matter_of_the_study_of_an_import(write: Write) -> None:
     ledger = set_aside(write(random_rows(0)))
     (note,) = assess_detection(ledger, resamples=20).notes
-    assert note.endswith("run the study again with these detectors in it, and they score them.")
+    assert note.endswith("run the study again with these detectors, which then score the calibration split.")
     add_imported_detectors(ledger.path.parent, [EYE])
     (note,) = assess_detection(ledger, resamples=20).notes
-    assert note.endswith("import the scores of those too (1 sample).")
+    assert note.endswith("import the scores of the calibration split too (1 sample).")

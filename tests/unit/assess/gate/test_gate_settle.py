@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from advrisk.assess.gate.estimates import share_estimate
-from advrisk.assess.gate.question import _held
+from advrisk.assess.gate.question import _checked
 from advrisk.study import parse_requirement
 
 
@@ -15,7 +15,7 @@ def settle(left: int | None) -> tuple[str, int | None]:
     found = share_estimate(np.arange(40) < 18, level=0.95, n_unknown=0)  # 45 %
     measures: Any = SimpleNamespace(of=lambda requirement: found)
     run: Any = SimpleNamespace(samples_left=left, flags=[])
-    checked = _held(parse_requirement("clean_accuracy.m >= 50 %"), "study", measures, run, strict_flags=False)
+    checked = _checked(parse_requirement("clean_accuracy.m >= 50 %"), "study", measures, run, strict_flags=False)
     assert checked.verdict == "undecided"
     return checked.settle, checked.more_samples
 

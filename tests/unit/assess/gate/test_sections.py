@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from advrisk.assess.gate import GateResult, Held
+from advrisk.assess.gate import GateResult, RequirementResult
 from advrisk.assess.gate.cases import measured_text
 from advrisk.assess.gate.sections import sections
 from advrisk.core.estimate import Estimate
@@ -22,10 +22,16 @@ def estimate(value: float, method: str = "made up") -> Estimate:
 
 def gate() -> GateResult:
     results = (
-        Held("damage.a <= 0.5", "pass", "study", estimate(0.2), 0.5, "all of it", cautions=("a better one may",)),
-        Held("damage.c <= 0.6", "pass", "study", estimate(0.25), 0.6, "all of it", cautions=("a better one may",)),
-        Held("damage.b <= 0.5", "fail", "given", estimate(0.8), 0.5, "none of it"),
-        Held(f'damage."{NASTY}" <= 0.5', "undecided", "given", None, 0.5, "no verdict", "about 7 more samples", 7),
+        RequirementResult(
+            "damage.a <= 0.5", "pass", "study", estimate(0.2), 0.5, "all of it", cautions=("a better one may",)
+        ),
+        RequirementResult(
+            "damage.c <= 0.6", "pass", "study", estimate(0.25), 0.6, "all of it", cautions=("a better one may",)
+        ),
+        RequirementResult("damage.b <= 0.5", "fail", "given", estimate(0.8), 0.5, "none of it"),
+        RequirementResult(
+            f'damage."{NASTY}" <= 0.5', "undecided", "given", None, 0.5, "no verdict", "about 7 more samples", 7
+        ),
     )
     return GateResult("signs", results, ("a note",))
 
@@ -46,7 +52,7 @@ def test_every_verdict_and_what_would_settle_it_fit_the_terminal(width: int) -> 
     assert "damage.b <= 0.5: none of it." in shown
     assert "<= 0.5: no verdict; about 7 more samples." in shown
     assert "Beside what passes (2 times): a better one may." in shown
-    assert "Requirements: 2 of the study, 2 given beside it." in shown
+    assert "Requirements: 2 of the study, 2 given in addition." in shown
     assert "[red]x[/red]" in shown
     assert "\x1b" not in "".join(lines)
 
@@ -79,7 +85,9 @@ def test_a_value_is_told_as_what_it_is(found: Estimate | None, text: str) -> Non
 
 def test_the_executive_summary_hears_of_some_undecided_requirements() -> None:
     def result(n: int) -> GateResult:
-        return GateResult("g", tuple(Held(f"r{k}", "undecided", "study", None, 1, "why", "do this") for k in range(n)))
+        return GateResult(
+            "g", tuple(RequirementResult(f"r{k}", "undecided", "study", None, 1, "why", "do this") for k in range(n))
+        )
 
     assert summary_of(list(sections(result(1))), "undecided") == ["Required, r0: why; do this."]
     assert summary_of(list(sections(result(6))), "undecided")[4:] == ["2 more requirements are undecided."]

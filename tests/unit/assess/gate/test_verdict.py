@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from advrisk.assess.gate import (
     GateEstimate,
     GateResult,
-    Held,
+    RequirementResult,
+    check_requirement,
     counted_rows,
     decide,
-    held,
     pair_estimate,
     share_estimate,
 )
@@ -83,8 +83,8 @@ def test_damage_counts_unknown_samples_at_their_worst_too() -> None:
     assert (pair.estimate.low, pair.estimate.high) == pytest.approx((same.estimate.low, same.estimate.high), abs=0.012)
 
 
-def settled(text: str, found: GateEstimate) -> Held:
-    return held(parse_requirement(text), found, origin="given")
+def settled(text: str, found: GateEstimate) -> RequirementResult:
+    return check_requirement(parse_requirement(text), found, origin="given")
 
 
 def test_the_samples_that_settle_a_share_do() -> None:
@@ -149,7 +149,7 @@ def test_samples_that_were_left_out_never_pass() -> None:
 def test_caveats_stand_beside_a_pass_that_flags_withhold() -> None:
     found = GateEstimate(Estimate(0.01, 0.01, 0.01, 0.95, 100, "certified bound"), caveats=("zeta was chosen later.",))
     asked = parse_requirement("certified_wrong.m <= 0.1 with caveats")
-    checked = held(asked, found, origin="given", cautions=("flagged",), strict="flags count")
+    checked = check_requirement(asked, found, origin="given", cautions=("flagged",), strict="flags count")
     assert (checked.verdict, checked.reason) == ("undecided", "flags count")
     assert checked.cautions == ("flagged", "zeta was chosen later.")
 
@@ -170,7 +170,7 @@ def test_what_is_not_finished_or_cannot_be_told_is_undecided() -> None:
     ],
 )
 def test_the_whole_gate(verdicts: tuple[str, ...], whole: str) -> None:
-    made = GateResult("g", tuple(Held("r", one, "study", None, None, "") for one in verdicts))  # type: ignore[arg-type]
+    made = GateResult("g", tuple(RequirementResult("r", one, "study", None, None, "") for one in verdicts))  # type: ignore[arg-type]
     assert made.verdict == whole
     assert [made.passed, made.failed, made.undecided].count(True) == 1
     assert made.as_dict()["counts"]["pass"] == verdicts.count("pass")

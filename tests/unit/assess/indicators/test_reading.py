@@ -155,7 +155,7 @@ def test_models_that_say_their_class_only(write: Write) -> None:
     given = Answered(capability="labels")
     ledger = write(given)
     assert_is(read_tensor(ledger, "net", LOSSES[:2]), given, LOSSES[:2])
-    with pytest.raises(RiskError, match=r"confidence-drop needs scores, but net says its class only.*misclassified"):
+    with pytest.raises(RiskError, match=r"confidence-drop needs scores, but net returns labels only.*misclassified"):
         read_tensor(ledger, "net", ["confidence-drop"])
 
 

@@ -101,14 +101,14 @@ def test_pairs_say_what_would_decide() -> None:
 
     assert on_pair(pair(0.1, 0.2, 0)) == "decided"
     assert on_pair(pair(-0.1, 0.2, 1200)) == "undecided: about 1,200 more samples would probably decide"
-    assert "no difference was seen" in on_pair(pair(-0.1, 0.0, None))
+    assert "the difference is 0" in on_pair(pair(-0.1, 0.0, None))
     assert "weights of the scenario are too uncertain" in on_pair(pair(-0.1, 0.1, None))
 
 
 def test_beside_the_headline_stands_what_would_decide() -> None:
     alike = result_of({"a": 0.5, "b": 0.5})
     told = on_result(alike)
-    assert "a and b, undecided: no difference was seen, so the number of samples that would decide is unknown." in told
+    assert "a and b, undecided: the difference is 0, so the number of samples that would decide is unknown." in told
     assert told[-1] == "300 samples."
     clear = on_result(result_of({"weak": 1.0, "strong": 0.2}))
     assert not any("undecided" in sentence for sentence in clear)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advrisk.assess.damage.headline import headline
-from advrisk.assess.gate.records import GateResult, Held
+from advrisk.assess.gate.records import GateResult, RequirementResult
 from advrisk.assess.indicators.assessment import IndicatorAssessment
 from advrisk.assess.selection.answer import answer, leading
 from advrisk.assess.selection.headline import damage_headline, scenario_headline
@@ -25,7 +25,7 @@ def gate(**verdicts: str) -> GateResult:
     return GateResult(
         "run",
         tuple(
-            Held(f"robust_accuracy.{model} at 8/255 >= 50 %", verdict, "study", None, 0.5, "why")  # type: ignore[arg-type]
+            RequirementResult(f"robust_accuracy.{model} at 8/255 >= 50 %", verdict, "study", None, 0.5, "why")  # type: ignore[arg-type]
             for model, verdict in verdicts.items()
         ),
     )
@@ -270,8 +270,8 @@ def test_damage_leads_where_it_was_asked_for_and_scenarios_without_an_answer_say
 
 def test_where_each_model_fails_something_else_none_meets_every_requirement() -> None:
     results = (
-        Held("clean_accuracy.adv >= 90 %", "fail", "study", None, 0.9, "why"),
-        Held("robust_accuracy.std at 8/255 >= 10 %", "fail", "study", None, 0.1, "why"),
+        RequirementResult("clean_accuracy.adv >= 90 %", "fail", "study", None, 0.9, "why"),
+        RequirementResult("robust_accuracy.std at 8/255 >= 10 %", "fail", "study", None, 0.1, "why"),
     )
     said = damage_headline(assessed(**TRADE_OFF), GateResult("run", results))
     assert said.startswith("None of these 2 models meets every stated requirement (")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from advrisk.assess.survival.covariates import default_covariates, known_covariates, with_covariates
+from advrisk.assess.survival.covariates import available_covariates, default_covariates, with_covariates
 from advrisk.assess.survival.reading import read_durations
 from advrisk.core.errors import RiskError
 from advrisk.ledger import Ledger, table_from
@@ -206,7 +206,7 @@ class TestArmsThatAreNotFitted:
             "pgd-1": one,
             "mine": one,  # by what it did
             "foolbox": "its passes are counted for a batch as a whole",
-            "transfer": "it asks the model nothing",
+            "transfer": "it does not query the model",
             "later": "it was not run yet",
         }
         assert sorted(set(found.columns["arm"])) == [
@@ -307,7 +307,7 @@ class TestCovariates:
 
     def test_by_default_what_differs_is_taken(self, found: Durations) -> None:
         assert default_covariates(found) == ["eps", "model"]  # two sizes in two norms: one of them tells the other
-        assert {"depth", "site", "eps"} <= set(known_covariates(found))
+        assert {"depth", "site", "eps"} <= set(available_covariates(found))
 
     def test_a_bare_model_has_the_defence_none(self, found: Durations) -> None:
         squeezed = replace(found.facts["b"], tags={"defence": "feature-squeezing"})
@@ -326,7 +326,7 @@ class TestCovariates:
         "name", ["n_forward", "f_adv", "prediction", "confidence", "d_linf", "failure-rate", "event"]
     )
     def test_what_comes_from_the_outcome_is_refused(self, found: Durations, name: str) -> None:
-        with pytest.raises(RiskError, match=f"{name} is no covariate: it comes from the outcome"):
+        with pytest.raises(RiskError, match=f"{name} is not a covariate: it comes from the outcome"):
             with_covariates(found, [name])
 
     @pytest.mark.parametrize(
@@ -336,9 +336,9 @@ class TestCovariates:
             (["depth", "depth"], "named twice"),
             (
                 ["train_s"],
-                "train_s is named as a covariate, but a, b have none; state `train_s` of the model in the study",
+                "train_s is a covariate, but a, b have none; state `train_s` of the model in the study",
             ),
-            (["norm"], "norm is named as a covariate, but square has none"),
+            (["norm"], "norm is a covariate, but square has none"),
         ],
     )
     def test_mistakes_are_told(self, found: Durations, names: list[str], message: str) -> None:

@@ -188,10 +188,10 @@ class TestOnlyWhatHolds:
     def test_a_covariate_of_models_is_no_sample_of_models(self, tmp_path: Path) -> None:
         tagged = ledger_of(tmp_path / "run", tags={"a": '{"depth": 2}', "b": '{"depth": 4}'})
         found = assess_survival(tagged, covariates=["eps", "depth"], family="weibull")
-        (note,) = [note for note in found.notes if "know of samples only" in note]
+        (note,) = [note for note in found.notes if "cover samples only" in note]
         assert note.startswith("depth: one value for each of 2 models.")
         plain = assess_survival(tagged, covariates=["eps", "model"], family="weibull")
-        assert not any("know of samples only" in note for note in plain.notes)
+        assert not any("cover samples only" in note for note in plain.notes)
 
     def test_eps_0_is_outside_unless_some_arm_has_it(self, tmp_path: Path) -> None:
         found = assess_survival(ledger_of(tmp_path / "run", eps=(0.001, 0.2)), family="weibull")
