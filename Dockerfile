@@ -9,12 +9,11 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim
 ARG EXTRAS=run
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
 COPY constraints.txt /wheels/
 COPY --from=build /wheels /wheels
 RUN set -- /wheels/*.whl \
-    && pip install --no-cache-dir --constraint /wheels/constraints.txt --extra-index-url "$TORCH_INDEX" \
-    "advrisk[$EXTRAS] @ file://$1"
+    && pip install --no-cache-dir --constraint /wheels/constraints.txt "advrisk[$EXTRAS] @ file://$1"
 # Matplotlib and torch write caches, also where the user has no home.
 ENV HOME=/tmp
 WORKDIR /work
