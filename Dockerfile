@@ -1,4 +1,4 @@
-# advrisk on processors; docs/installation.md has the variants for GPUs and for reading runs only.
+# advrisk in a container; docs/installation.md has variants: without CUDA, with a GPU, for reading runs only.
 #     docker build --tag advrisk .
 #     docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/work" advrisk run study.yaml
 FROM python:3.12-slim AS build
@@ -9,7 +9,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim
 ARG EXTRAS=run
-ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
+ARG PIP_EXTRA_INDEX_URL=
 COPY constraints.txt /wheels/
 COPY --from=build /wheels /wheels
 RUN set -- /wheels/*.whl \
