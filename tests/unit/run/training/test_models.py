@@ -141,7 +141,7 @@ def test_a_mistake_is_blamed_on_its_line(recipe, train, models, message):
         ({"plain": {"epochs": 0}}, r"models\.plain\.epochs: .*greater than 0"),
         ({"plain": {"learning_rate": "fast"}}, r"models\.plain\.learning_rate: .*'fast'"),
         ({"a b": {}}, r"models\.a b"),
-        ({"plain": {"augment": {}}}, r"models\.plain\.augment: found nothing above 0; say rotation_deg"),
+        ({"plain": {"augment": {}}}, r"models\.plain\.augment: found nothing above 0; set rotation_deg"),
         ({"plain": {"augment": {"rotation": 3}}}, r"augment\.rotation: unknown key; did you mean 'rotation_deg'"),
         ({"plain": {"augment": {"shift_pct": 60}}}, r"augment\.shift_pct: .*less than or equal to 50"),
         ({"plain": {"augment": {"scale_pct": 100}}}, r"augment\.scale_pct: .*less than 100"),
