@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from advrisk.cli import DONE, FAILED
-from advrisk.cli.options import AsJson, RunFolder
+from advrisk.cli.options import AsJson, OfSigner, RunFolder
 
 
 def evidence(
@@ -19,6 +19,7 @@ def evidence(
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign with the private key in this file.")
     ] = None,
+    signer: OfSigner = None,
     as_json: AsJson = False,
 ) -> None:
     """Pack report, certificates, study and digests for an audit.
@@ -36,7 +37,7 @@ def evidence(
     from advrisk.api.evidence.verification import certificate_caveats, certificate_notes
     from advrisk.render.terminal import Terminal, indented
 
-    target = Run.open(folder).evidence(out, key=sign)
+    target = Run.open(folder).evidence(out, key=sign, signer=signer)
     place = str(out or target)
     with open_pack(target) as pack:
         index, manifest = json.loads(pack.read(INDEX)), json.loads(pack.read(MANIFEST))

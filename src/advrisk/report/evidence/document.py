@@ -32,6 +32,7 @@ class ManifestDocument(_Strict):
     program: str
     ledger: str = Sha256
     files: list[FileEntry]
+    signer: str | None = None
     signature: dict[str, Any] | None = None
 
     @model_validator(mode="after")
