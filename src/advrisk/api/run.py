@@ -537,8 +537,9 @@ class Run:
     ) -> Path:
         """Write the report: one self-contained HTML file, or the same in another form.
 
-        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, or for csv the folder `report-csv`. Of
-        one that is put to a URL, a copy is returned. `models`, `where` and what follows are those of `part`.
+        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, `summary.pdf` (two pages), or for csv
+        the folder `report-csv`. Of one that is put to a URL, a copy is returned. `models`, `where` and what follows
+        are those of `part`.
         """
         asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
         part = self.part(models=models, where=where, detector=detector, cost=cost, answers=answers, **asked)
