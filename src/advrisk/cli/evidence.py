@@ -37,7 +37,7 @@ def evidence(
     from advrisk.api.evidence.verification import certificate_caveats, certificate_notes
     from advrisk.render.terminal import Terminal, indented
     from advrisk.report.evidence.clauses import OTHERS
-    from advrisk.report.evidence.page import MARKS, others_by_owner, supported_texts
+    from advrisk.report.evidence.page import MARKS, clause_names, others_by_owner, supported_texts
 
     target = Run.open(folder).evidence(out, key=sign, signer=signer)
     place = str(out or target)
@@ -62,11 +62,7 @@ def evidence(
         named = ", ".join(f"{MARKS[clause['degree']]} {clause['id']}" for clause in text["clauses"])
         indented(console, f"{text['title'].partition(':')[0]}: {named}", by=2)
     for owner, clauses in others_by_owner(index).items():
-        texts = dict.fromkeys(clause["text"].partition(":")[0] for clause in clauses)
-        names = "; ".join(
-            f"{text}: {', '.join(one['id'] for one in clauses if one['text'].startswith(f'{text}:'))}" for text in texts
-        )
-        indented(console, f"{MARKS[OTHERS]} For {owner}: {names}", by=2)
+        indented(console, f"{MARKS[OTHERS]} For {owner}: {clause_names(clauses)}", by=2)
     indented(console, f"· {index['notice']}", by=0)
     begin = f"unpack it, and open {INDEX_PAGE}" if target.is_file() else f"open {INDEX_PAGE} in it"
     signed = ", signed" if "signature" in manifest else ""

@@ -92,6 +92,14 @@ def others_by_owner(index: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]
     return {name: clauses for name, clauses in groups.items() if clauses}
 
 
+def clause_names(clauses: Sequence[Mapping[str, Any]]) -> str:
+    """`EU AI Act, Article 9: Art. 9(7); ISO/IEC 24029-2: 5.5, 5.6`"""
+    by_text: dict[str, list[str]] = {}
+    for one in clauses:
+        by_text.setdefault(one["text"].partition(":")[0], []).append(one["id"])
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in by_text.items())
+
+
 def _owned(owner: str, clauses: Sequence[Mapping[str, Any]]) -> str:
     rows = [[one["id"], one["text"], one["asks"], _needed(one)] for one in clauses]
     return f"### For {escaped(owner)}\n\n{_table(['clause', 'text', 'asks', 'needed'], rows)}"

@@ -24,7 +24,7 @@ from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.report.evidence.index import evidence_index
-from advrisk.report.evidence.page import index_markdown, index_page, others_by_owner, supported_texts
+from advrisk.report.evidence.page import clause_names, index_markdown, index_page, others_by_owner, supported_texts
 
 NAMES = [
     "<script>alert(1)</script>",
@@ -152,6 +152,9 @@ def test_clauses_left_to_others_stand_last_and_by_who_can_answer_them(written: P
     index = json.loads((written / "index.json").read_text())
     groups = others_by_owner(index)
     assert [one["id"] for one in groups["the operator"]] == ["Art. 9(2)(c)", "Art. 9(7)", "MEASURE 2.4"]
+    assert clause_names(groups["the operator"]) == (
+        "EU AI Act, Article 9: Art. 9(2)(c), Art. 9(7); NIST AI Risk Management Framework, MEASURE 2: MEASURE 2.4"
+    )
     assert "Art. 15(3)" in [one["id"] for one in groups["a study that asks for more"]]
     n_supported = sum(len(text["clauses"]) for text in supported_texts(index))
     assert n_supported + sum(map(len, groups.values())) == index["summary"]["clauses"]
