@@ -485,6 +485,7 @@ def test_the_command_writes_a_file_or_prints(run: Run, advrisk: Command, tmp_pat
         (["--pdf", "--markdown"], "one form at a time, found --pdf and --markdown"),
         (["--out", "-"], "no text to be printed"),
         (["--pdf", "--out", "-"], "no text to be printed"),
+        (["--summary", "--out", "-"], "no text to be printed"),
     ],
 )
 def test_mistakes_are_told(run: Run, advrisk: Command, words: list[str], complaint: str) -> None:

@@ -206,7 +206,7 @@ def certificate(folder: Path) -> Loader:
     from advrisk.assess.certificate.document import read_document
 
     path = folder / "certificate.json"
-    seeds = [(GOLDEN / "certificate-v3.json").read_bytes()]
+    seeds = [(GOLDEN / "certificate-v4.json").read_bytes()]
     return Loader(seeds, TEXT, lambda content, _: verify_certificate(read_document(written(path, content))))
 
 

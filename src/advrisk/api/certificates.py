@@ -12,7 +12,7 @@ from advrisk.assess.certificate.assessment import too_small
 from advrisk.assess.certificate.document import CertificateDocument, Order, certificate_document, parsed, read_document
 from advrisk.assess.certificate.question import assess_run
 from advrisk.assess.certificate.records import CertificateAssessment, ListCertificate, ModelCertificates
-from advrisk.assess.certificate.signature import SIGNATURE, read_private_key, signed
+from advrisk.assess.certificate.signature import SIGNATURE, check_signer, signed
 from advrisk.assess.certificate.verification import UNCHECKED, Verification, compare_documents, verify_document
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import AdvriskError, LedgerError, RiskError, RunError
@@ -85,14 +85,14 @@ def write_certificates(
     eps: float | None,
     out: Path,
     key: Path | None,
+    signer: str | None = None,
     replace: bool = False,
 ) -> list[WrittenCertificate]:
     """A document and a page for each model, or for those named.
 
     A signed document stays, unless the new one is signed and answers the same question, or `replace` is set.
     """
-    if key is not None:
-        read_private_key(key)  # before anything is written
+    check_signer(key, signer)  # before anything is written
     found = assess_run(ledger, study, given)
     made = time_of_making()
     chosen = [found.of(model) for model in models] if models else list(found.models)
@@ -108,7 +108,7 @@ def write_certificates(
         for model, content in contents.items():  # before anything is written
             _refuse_to_replace(out / f"{names[model]}.json", content, sign=key is not None)
     return [
-        _written(model, signed(content, key) if key else content, out / names[model])
+        _written(model, signed(content, key, name=signer) if key else content, out / names[model])
         for model, content in contents.items()
     ]
 

@@ -17,11 +17,12 @@ from advrisk.report.html import report_page
 from advrisk.report.markdown import report_markdown
 from advrisk.report.pdf import find_chromium, write_pdf
 from advrisk.report.records import findings_record, findings_tables, write_json
+from advrisk.report.summary import summary_page
 
 if TYPE_CHECKING:
     from advrisk.api.run import Run
 
-Form = Literal["html", "pdf", "markdown", "json", "csv"]
+Form = Literal["html", "pdf", "summary", "markdown", "json", "csv"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ def _pdf(run: "Run", target: Path) -> Path:
     return write_pdf(report_page(run.folder, run.ledger, run.study, run.findings()), target)
 
 
+def _summary(run: "Run", target: Path) -> Path:
+    find_chromium()
+    return write_pdf(summary_page(run.folder, run.ledger, run.study, run.findings()), target)
+
+
 def _markdown(run: "Run") -> str:
     return report_markdown(run.folder, run.ledger, run.study, run.findings())
 
@@ -119,6 +125,7 @@ def _csv(run: "Run", target: Path) -> Path:
 _FORMS: Mapping[str, ReportForm] = {
     "html": ReportForm("report.html", _html, endings=(".html", ".htm")),
     "pdf": ReportForm("report.pdf", _pdf, endings=(".pdf",)),
+    "summary": ReportForm("summary.pdf", _summary, endings=(".pdf",)),
     "markdown": ReportForm("report.md", _write_markdown, _markdown, (".md", ".markdown", ".txt")),
     "json": ReportForm("report.json", _write_json, _json, (".json",)),
     "csv": ReportForm("report-csv", _csv),

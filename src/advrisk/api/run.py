@@ -343,13 +343,15 @@ class Run:
         norm: Norm | None = None,
         eps: float | None = None,
         key: str | Path | None = None,
+        signer: str | None = None,
         replace: bool = False,
     ) -> list[WrittenCertificate]:
         """Write a certificate of each model, for people (HTML) and for machines (JSON), certified or not.
 
         Into `certificates` of the run's folder, unless `out` is given. `norm` and `eps` say what to make claims about:
-        that norm, and sizes up to that eps. `key` is the file of a private key to sign with. A signed certificate is
-        not replaced by one that is unsigned or answers another question, unless `replace` is set.
+        that norm, and sizes up to that eps. `key` is the file of a private key to sign with, `signer` the name that
+        the signer states. A signed certificate is not replaced by one that is unsigned or answers another question,
+        unless `replace` is set.
         """
         if self.url and out is None:
             raise LedgerError(f"{self.url}: certificates cannot be written there; say into which folder (`out`)")
@@ -365,6 +367,7 @@ class Run:
             eps=eps,
             out=output_folder(out, "certificates") if out else self.folder / FOLDER,
             key=Path(key) if key else None,
+            signer=signer,
             replace=replace,
         )
 
@@ -534,8 +537,9 @@ class Run:
     ) -> Path:
         """Write the report: one self-contained HTML file, or the same in another form.
 
-        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, or for csv the folder `report-csv`. Of
-        one that is put to a URL, a copy is returned. `models`, `where` and what follows are those of `part`.
+        By default into the run's folder: `report.html`, `.pdf`, `.md`, `.json`, `summary.pdf` (two pages), or for csv
+        the folder `report-csv`. Of one that is put to a URL, a copy is returned. `models`, `where` and what follows
+        are those of `part`.
         """
         asked: dict[str, Any] = {"norm": norm, "arms": arms, "thresholds": thresholds, "evasion": evasion}
         part = self.part(models=models, where=where, detector=detector, cost=cost, answers=answers, **asked)
@@ -570,15 +574,18 @@ class Run:
 
         return run_html(self.name, self.folder, self.status(), self.models())
 
-    def evidence(self, path: str | Path | None = None, *, key: str | Path | None = None) -> Path:
+    def evidence(
+        self, path: str | Path | None = None, *, key: str | Path | None = None, signer: str | None = None
+    ) -> Path:
         """Write an evidence pack: report, certificates, study, digests, and which clauses of regulation they speak to.
 
         A folder, or a zip if the name ends so (default: evidence in the run's folder). `key` is the file of a private
-        key to sign its manifest with. At a URL there is room for a zip, of which a copy is returned.
+        key to sign its manifest with, `signer` the name that the signer states. At a URL there is room for a zip, of
+        which a copy is returned.
         """
         if self.view:
             raise RiskError("an evidence pack is about a whole run, and this is a part of one; ask the run itself")
-        return write_pack(self, path, key=Path(key) if key else None)
+        return write_pack(self, path, key=Path(key) if key else None, signer=signer)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from advrisk.assess.certificate.sections import certificate_headlines
-from advrisk.assess.certificate.words import percent
 from advrisk.core.errors import RiskError
 from advrisk.core.numbers import size_text
 from advrisk.core.plain import json_text, plain_fields
@@ -94,7 +93,6 @@ def print_verification(
 
 
 def claim_text(content: Mapping[str, Any]) -> str:
-    """What a certificate says, with the terms that its claim depends on."""
-    claim, n = content["claim"], content["calibration"]["n"]
-    terms = f"alpha = {percent(claim['alpha'])}, zeta = {percent(claim['zeta'])}, method {claim['method']}"
-    return f"{claim['headline']} ({terms}, {n:,} samples)"
+    """What a certificate says: its headline, and its claim, which explains alpha and zeta."""
+    claim = content["claim"]
+    return f"{claim['headline']}. {claim['text']} Method: {claim['method']}."

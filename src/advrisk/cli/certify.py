@@ -8,7 +8,7 @@ import typer
 
 from advrisk.cli import DONE, FAILED, UNDECIDED
 from advrisk.cli.completion import run_folders
-from advrisk.cli.options import AsJson, OfNorm, rate_of, sizes_of
+from advrisk.cli.options import AsJson, OfNorm, OfSigner, rate_of, sizes_of
 from advrisk.cli.replaying import Further, OfStudy, ReplaySeed
 from advrisk.core.errors import RiskError, RunError, StudyError
 from advrisk.core.files import regular
@@ -38,6 +38,7 @@ def certify(
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign with the private key in this file.")
     ] = None,
+    signer: OfSigner = None,
     new_key: Annotated[
         Path | None, typer.Option("--new-key", metavar="KEY", help="Make a key to sign with, and do nothing else.")
     ] = None,
@@ -52,7 +53,7 @@ def certify(
     and a JSON file for machines. Exit code 0: all is certified, 1: it is not, 4: it is, with caveats that weaken it.
     All models of a run share zeta, also those that --model leaves out.
 
-    Example: advrisk certify runs/signs --alpha 0.1 --zeta 0.05 --sign key.pem
+    Example: advrisk certify runs/signs --alpha 0.1 --zeta 0.05 --sign key.pem --signer "Ada Example"
     """
     if new_key is not None:
         _make_key(new_key, alone=folder is None)
@@ -71,6 +72,7 @@ def certify(
         norm=norm,
         eps=sizes[0] if sizes else None,
         key=sign,
+        signer=signer,
         replace=replace,
     )
     print_written(written, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from advrisk.cli import DONE, FAILED
-from advrisk.cli.options import AsJson, RunFolder
+from advrisk.cli.options import AsJson, OfSigner, RunFolder
 
 
 def evidence(
@@ -19,12 +19,13 @@ def evidence(
     sign: Annotated[
         Path | None, typer.Option("--sign", metavar="KEY", help="Sign with the private key in this file.")
     ] = None,
+    signer: OfSigner = None,
     as_json: AsJson = False,
 ) -> None:
     """Pack report, certificates, study and digests for an audit.
 
     An index says which clauses the numbers speak to, of the EU AI Act (Art. 9 and 15), NIST AI RMF (MEASURE 2) and
-    ISO/IEC 24029; also those that a run does not answer. This is no legal advice. `advrisk certify --new-key KEY` makes
+    ISO/IEC 24029, and who can answer the others. This is no legal advice. `advrisk certify --new-key KEY` makes
     a key; `advrisk verify PACK` checks a pack.
 
     Example: advrisk evidence runs/signs --out signs-evidence.zip --sign key.pem
@@ -35,8 +36,10 @@ def evidence(
     from advrisk.api.evidence.pack import INDEX, INDEX_PAGE
     from advrisk.api.evidence.verification import certificate_caveats, certificate_notes
     from advrisk.render.terminal import Terminal, indented
+    from advrisk.report.evidence.clauses import OTHERS
+    from advrisk.report.evidence.page import MARKS, clause_names, others_by_owner, supported_texts
 
-    target = Run.open(folder).evidence(out, key=sign)
+    target = Run.open(folder).evidence(out, key=sign, signer=signer)
     place = str(out or target)
     with open_pack(target) as pack:
         index, manifest = json.loads(pack.read(INDEX)), json.loads(pack.read(MANIFEST))
@@ -55,10 +58,11 @@ def evidence(
         indented(console, f"Caveat: {caveat}", by=0)
     for note in notes:
         indented(console, f"Note: {note}", by=0)
-    for text in index["texts"]:
-        degrees = [clause["degree"] for clause in text["clauses"]]
-        told = ", ".join(f"{degree} {degrees.count(degree)}" for degree in index["degrees"])
-        indented(console, f"{text['title']}: {told}", by=2)
+    for text in supported_texts(index):
+        named = ", ".join(f"{MARKS[clause['degree']]} {clause['id']}" for clause in text["clauses"])
+        indented(console, f"{text['title'].partition(':')[0]}: {named}", by=2)
+    for owner, clauses in others_by_owner(index).items():
+        indented(console, f"{MARKS[OTHERS]} For {owner}: {clause_names(clauses)}", by=2)
     indented(console, f"· {index['notice']}", by=0)
     begin = f"unpack it, and open {INDEX_PAGE}" if target.is_file() else f"open {INDEX_PAGE} in it"
     signed = ", signed" if "signature" in manifest else ""

@@ -21,6 +21,9 @@ RunFolder = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Workers = Annotated[int | None, typer.Option(min=1, max=1024, help="Worker processes (default: one per core).")]
+OfSigner = Annotated[
+    str | None, typer.Option("--signer", metavar="NAME", help="Your name, beside the key and signed with the rest.")
+]
 OfNorm = Annotated[Norm | None, typer.Option("--norm", help="The norm in which distances count.")]
 OfArms = Annotated[
     list[str] | None, typer.Option("--arm", metavar="ARM", help="Count this arm only; * is allowed; repeat for more.")

@@ -22,21 +22,24 @@ def report(
         typer.Option(help="Where it goes (default: report.html, .pdf, … in the run); - prints text forms."),
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="A PDF instead, printed by Chromium or Chrome.")] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Two pages as a PDF instead, for readers new to machine learning.")
+    ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="A short text instead, for a pull request.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Every number instead, as JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Every number instead, as a folder of CSV tables.")] = False,
 ) -> None:
     """Write everything a run answers to one HTML file.
 
-    The file is self-contained; --pdf, --markdown, --json and --csv write other forms. --model and --where restrict it
-    to a part of the run; the other options ask for damage as in `advrisk show damage`.
+    The file is self-contained; --pdf, --summary, --markdown, --json and --csv write other forms. --model and
+    --where restrict it to a part of the run; the other options ask for damage as in `advrisk show damage`.
 
     Example: advrisk report runs/signs --out signs.html
     """
     from advrisk.api.reporting import form_text
     from advrisk.ledger.sync.remote import url_below
 
-    form = _chosen({"pdf": pdf, "markdown": markdown, "json": as_json, "csv": csv})
+    form = _chosen({"pdf": pdf, "summary": summary, "markdown": markdown, "json": as_json, "csv": csv})
     if out == STDOUT:
         print(form_text(run, form), end="")
         return

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advrisk.assess.certificate.signature import document_digest, signer
+from advrisk.assess.certificate.signature import SIGNER, document_digest, signer
 from advrisk.assess.certificate.statements import on_each_attack, target_text
 from advrisk.assess.certificate.words import percent, rate
 from advrisk.core.flags import FLAGS
@@ -33,6 +33,7 @@ def certificate_page(document: Mapping[str, Any]) -> str:
     classes = list(document["calibration"]["classes"].items())
     return environment.get_template("certificate.html").render(
         document,
+        signer_name=document.get(SIGNER),
         digest=document_digest(document),
         signed_by=signer(document),
         method=_METHODS[document["claim"]["method"]],

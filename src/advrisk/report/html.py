@@ -83,7 +83,7 @@ def report_page(folder: Path, ledger: Ledger, study: StudySpec | None, found: Fi
 
 def page_content(folder: Path, ledger: Ledger, study: StudySpec | None, found: Findings) -> dict[str, Any]:
     """Everything that the template shows."""
-    found = _illustrated(folder, ledger, found)
+    found = with_pictures(folder, ledger, found)
     shown = content(folder, ledger, study, list(found.flags), found.arms)
     executive = executive_summary(ledger, study, found)
     for name, one in found.answers.items():
@@ -116,7 +116,7 @@ def _glossary(folder: Path, ledger: Ledger, shown: dict[str, Any], size: tuple[s
     }
 
 
-def _illustrated(folder: Path, ledger: Ledger, found: Findings) -> Findings:
+def with_pictures(folder: Path, ledger: Ledger, found: Findings) -> Findings:
     """With pictures from the inputs that the run kept: only a page shows them."""
     answers = {
         name: illustrated(one, folder, ledger, found.models) if isinstance(one, Finding) else one
@@ -165,12 +165,12 @@ def content(
         "flag_counts": {name: flagged_text([row for row in flags if row["flag"] == name]) for name in FLAGS},
         "n_more_flags": max(0, len(flags) - MAX_FLAGS),
         "meanings": {name: meaning for name, meaning in FLAGS.items() if any(row["flag"] == name for row in flags)},
-        "health": _health(ledger, flags),
+        "health": health_sentence(ledger, flags),
         "study_text": _study_text(folder),
     }
 
 
-def _health(ledger: Ledger, flags: list[dict[str, Any]]) -> str:
+def health_sentence(ledger: Ledger, flags: Sequence[dict[str, Any]]) -> str:
     """Flags and failed rows in one sentence."""
     (failed,) = ledger.query("SELECT count(*) AS n FROM outcomes WHERE outcome IN ('error', 'timeout')")[
         "n"

@@ -9,7 +9,7 @@ import pytest
 from advrisk.assess.certificate.signature import document_digest, new_key, signed
 from advrisk.report.certificate_page import certificate_page
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "certificate-v3.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "certificate-v4.json"
 
 
 def test_the_page_says_what_the_document_says_and_names_stay_text(tmp_path: Path) -> None:
@@ -28,7 +28,9 @@ def test_the_page_says_what_the_document_says_and_names_stay_text(tmp_path: Path
     assert document_digest(document) in page
     assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
     key, _ = new_key(tmp_path / "key.pem")
-    assert "by the key <code>" in certificate_page(signed(document, key))
+    assert "Ed25519, with the key <code>" in certificate_page(signed(document, key))
+    named = certificate_page(signed(document, key, name="Ada <b>"))
+    assert "in the name of Ada &lt;b&gt; (the signer&#39;s own word)" in named.replace("'", "&#39;")
 
 
 @pytest.mark.parametrize(

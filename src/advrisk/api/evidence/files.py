@@ -21,7 +21,7 @@ from advrisk.core.files import regular
 from advrisk.ledger.digests import FileDigest
 from advrisk.report.evidence.document import check_document
 
-KIND, VERSION = "evidence-pack", 1
+KIND, VERSION = "evidence-pack", 2
 MANIFEST = "manifest.json"
 MAX_FILES = 10_000
 MAX_BYTES = 2 * 2**30  # of all files together, unpacked

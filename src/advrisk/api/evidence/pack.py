@@ -4,6 +4,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from advrisk.api.certificates import verify_certificate
 from advrisk.api.evidence.files import KIND, MANIFEST, VERSION, open_pack
 from advrisk.assess.certificate.document import read_document
 from advrisk.assess.certificate.records import CertificateAssessment
-from advrisk.assess.certificate.signature import read_private_key, signed
+from advrisk.assess.certificate.signature import check_signer, signed
 from advrisk.core.clock import time_of_making
 from advrisk.core.errors import LedgerError, RiskError, RunError
 from advrisk.core.files import unfinished_folder, whole_file, whole_folder
@@ -46,29 +47,37 @@ _WHAT = {
 }
 
 
-def write_pack(run: "Run", out: str | Path | None, *, key: Path | None = None) -> Path:
+@dataclass(frozen=True)
+class Sign:
+    """A private key to sign with, and the name that the signer states."""
+
+    key: Path | None = None
+    name: str | None = None
+
+
+def write_pack(run: "Run", out: str | Path | None, *, key: Path | None = None, signer: str | None = None) -> Path:
     """A folder, or a zip where the name says so; an earlier pack there is replaced, anything else is refused."""
-    if key is not None:
-        read_private_key(key)  # before anything is written
+    check_signer(key, signer)  # before anything is written
+    sign = Sign(key, signer)
     if run.url and out is None:
         raise LedgerError(f"{run.url}: an evidence pack of several files cannot be written there; say where, as a .zip")
     place = out or run.folder / FOLDER
     if not str(place).partition("?")[0].lower().endswith(".zip"):
-        return _written(run, output_folder(place, "an evidence pack that is no .zip"), key)
+        return _written(run, output_folder(place, "an evidence pack that is no .zip"), sign)
     with output_file(place, keep=True, earlier=True) as file:
-        return _written(run, file, key)
+        return _written(run, file, sign)
 
 
-def _written(run: "Run", out: Path, key: Path | None) -> Path:
+def _written(run: "Run", out: Path, sign: "Sign") -> Path:
     target = out.absolute()
     _refuse_foreign(target)
     try:
         if target.suffix.lower() != ".zip":
             with whole_folder(target) as folder:
-                _fill(run, folder, key)
+                _fill(run, folder, sign)
             return out
         with unfinished_folder(target.with_suffix("")) as folder, whole_file(target) as file:
-            _fill(run, folder, key)
+            _fill(run, folder, sign)
             _zip(folder, file)
     except OSError as error:
         raise RunError(f"{target}: the evidence pack cannot be written: {error.strerror or error}") from None
@@ -93,7 +102,7 @@ def made_index(run: "Run", rows: str, found: Findings, folder: Path | None = Non
     )
 
 
-def _fill(run: "Run", folder: Path, key: Path | None) -> None:
+def _fill(run: "Run", folder: Path, sign: "Sign") -> None:
     found, digest = run.findings(), ledger_digest(run.ledger)
     write_report(run.folder, run.ledger, run.study, folder / REPORT, found)
     run.report(folder / RECORD, form="json")
@@ -101,14 +110,14 @@ def _fill(run: "Run", folder: Path, key: Path | None) -> None:
     for name in (STUDY_FILE, EVASION_FILE):
         if (run.folder / name).is_file():
             shutil.copyfile(run.folder / name, folder / name)
-    _put_certificates(run, found, folder / CERTIFICATES, key)
+    _put_certificates(run, found, folder / CERTIFICATES, sign)
     _put_json(folder / LEDGER_DIGEST, {"advrisk": "ledger-digest", "version": VERSION, **digest.as_dict()})
     index = made_index(run, digest.rows, found, folder)
     _put_json(folder / INDEX, index)
     (folder / INDEX_PAGE).write_text(index_page(index), encoding="utf-8")
     (folder / INDEX_MARKDOWN).write_text(index_markdown(index), encoding="utf-8")
     manifest = _manifest(run.name, index["made"], digest, folder)
-    _put_json(folder / MANIFEST, signed(manifest, key) if key else manifest)
+    _put_json(folder / MANIFEST, signed(manifest, sign.key, name=sign.name) if sign.key else manifest)
 
 
 def _manifest(name: str, made: str, digest: LedgerDigest, folder: Path) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def _manifest(name: str, made: str, digest: LedgerDigest, folder: Path) -> dict[
     }
 
 
-def _put_certificates(run: "Run", found: Findings, target: Path, key: Path | None) -> None:
+def _put_certificates(run: "Run", found: Findings, target: Path, sign: "Sign") -> None:
     """Those that lie in the run, if they still follow from it; else new ones, where there is something to certify.
 
     None where the run lost its question: nothing can be checked any more, and the index says why.
@@ -134,7 +143,7 @@ def _put_certificates(run: "Run", found: Findings, target: Path, key: Path | Non
     held = sorted((run.folder / CERTIFICATES).glob("*.json"))
     if not held:
         if found.result(CertificateAssessment):
-            run.certify(target, key=key)
+            run.certify(target, key=sign.key, signer=sign.name)
         return
     target.mkdir()
     for path in held:

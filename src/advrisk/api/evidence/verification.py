@@ -225,7 +225,7 @@ def _check_index(pack: Pack, run: "Run") -> Verification:
     wrong = list(differences(_counted(index), _counted(again)))
     notes: tuple[str, ...] = ()
     if index["program"] == PROGRAM:
-        names = ("texts", "summary", "notice", "degrees")
+        names = ("texts", "summary", "notice", "degrees", "owners")
         wrong += differences({name: index[name] for name in names}, {name: again[name] for name in names})
     else:
         notes = ("Which clauses the numbers speak to is taken as it stands: another version said it.",)

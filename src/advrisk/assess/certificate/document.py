@@ -25,6 +25,7 @@ from advrisk.assess.certificate.records import (
     ModelCertificates,
     SearchFacts,
 )
+from advrisk.assess.certificate.signature import SIGNATURE, SIGNER
 from advrisk.assess.certificate.statements import (
     assumptions,
     claim,
@@ -43,7 +44,7 @@ from advrisk.risk.certificate.exploration import Kernel
 from advrisk.risk.certificate.verdict import Tested
 
 KIND: Literal["certificate"] = "certificate"
-VERSION: Literal[3] = 3
+VERSION: Literal[4] = 4
 MAX_BYTES = 20_000_000
 MAX_LISTS = 10_000
 Order = Literal["shuffled", "balanced", "file"]
@@ -230,7 +231,7 @@ class CertificateDocument(_Part):
     """A certificate of one model, as `advrisk certify` writes it and `advrisk verify` reads it."""
 
     advrisk: Literal["certificate"]
-    version: Literal[3]
+    version: Literal[4]
     claim: Claim
     model: CertifiedModel
     criterion: Literal["label", "prediction", "target"] = Field(description="what success is judged by")
@@ -247,6 +248,7 @@ class CertificateDocument(_Part):
     not_claimed: list[str]
     notes: list[str]
     provenance: DocumentProvenance
+    signer: str | None = Field(default=None, description="the signer's own word; signed with the rest")
     signature: Signature | None = None
 
 
@@ -316,7 +318,7 @@ def composed(
         notes=list(found.notes),
         provenance=origin,
     )
-    return document.model_dump(mode="json", exclude={"signature"})
+    return document.model_dump(mode="json", exclude={SIGNER, SIGNATURE})
 
 
 def read_document(path: str | Path) -> dict[str, Any]:

@@ -19,12 +19,11 @@ from advrisk.assess.certificate.statements import (
     failing,
     headline,
     in_the_end,
-    looked_at,
     on_each_attack,
     shared,
     would_take,
 )
-from advrisk.assess.certificate.words import meaning, percent, rate
+from advrisk.assess.certificate.words import percent, rate
 from advrisk.core.estimate import NamedEstimate
 from advrisk.core.names import few
 from advrisk.core.numbers import size_text
@@ -124,7 +123,7 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
     """What certificates mean."""
     told = [
         f"Tested on {found.calibration.n:,} samples that were kept apart; method: {found.method}.",
-        meaning(found.alpha, found.zeta),
+        *few([claim(found, model, model.lists) for model in found.models], "more models: see their certificates."),
         shared(found, found.n_claims, found.n_sequences),
         _ON_ATTACKS,
     ]
@@ -133,7 +132,6 @@ def certificate_words(found: CertificateAssessment) -> list[str]:
             f"Of {found.calibration.n:,} samples, at most {found.most_failures} may fail within the smallest eps for "
             "it to be certified, whatever becomes of the rest."
         )
-    told += [f"{model.model}:{said}" for model in found.models if (said := looked_at(model.lists))]
     return [*told, *promises(found), *found.notes]
 
 
@@ -289,8 +287,7 @@ def _bound(test: Tested | None) -> Value:
 
 def _every_attack(found: CertificateAssessment, model: ModelCertificates) -> Group:
     tables = (_attacks(found, one) for one in model.lists)
-    said = Text((claim(found, model, model.lists),))
-    return Group(f"{model.model}: every attack", (said, Text(_ON_EVERY_ATTACK, how=True), *tables), folded=True)
+    return Group(f"{model.model}: every attack", (Text(_ON_EVERY_ATTACK, how=True), *tables), folded=True)
 
 
 def _attacks(found: CertificateAssessment, one: ListCertificate) -> Table:

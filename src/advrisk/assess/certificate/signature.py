@@ -1,7 +1,7 @@
 """Ed25519 signatures (RFC 8032) of JSON documents, and the keys that make them.
 
-Nothing here knows what a document says. A signature tells who signed and that nothing was changed since; it does not
-tell that what was signed is true.
+Nothing here knows what a document says. A signature shows which key signed and that nothing was changed since; it does
+not show that what was signed is true. A signer may add a name, which is signed with the rest: the signer's own word.
 """
 
 import base64
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ALGORITHM = "ed25519"
 SIGNATURE = "signature"  # the one field of a document that is not signed
+SIGNER = "signer"  # the field that signing adds where the signer states a name
+MAX_NAME = 200  # characters
 _MAX_KEY_BYTES = 20_000
 
 
@@ -66,9 +68,11 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
         raise RunError(f"{path}: the key cannot be written: {error.strerror}") from None
 
 
-def signed(content: Mapping[str, Any], key: str | Path) -> dict[str, Any]:
-    """The document, signed with the private key in that file."""
+def signed(content: Mapping[str, Any], key: str | Path, *, name: str | None = None) -> dict[str, Any]:
+    """The document with a signature by the private key in that file, and with the signer's name if one is stated."""
     private = read_private_key(Path(key))
+    if name is not None:
+        content = {**content, SIGNER: name}
     value = private.sign(canonical_bytes(content))
     signature = {
         "algorithm": ALGORITHM,
@@ -87,6 +91,8 @@ def signature_problem(content: Mapping[str, Any], key: str | Path | None = None)
     signature = content.get(SIGNATURE)
     if signature is None:
         return "it is not signed, so nobody can tell who made it and whether it was changed"
+    if content.get(SIGNER) is not None and not _is_name(content[SIGNER]):
+        return f"its signer's name is not one line of at most {MAX_NAME} printable characters"
     if not isinstance(signature, Mapping) or signature.get("algorithm") != ALGORITHM:
         return f"its signature is of no known kind; {ALGORITHM} is"
     own, value = _bytes(signature.get("public_key"), 32), _bytes(signature.get("value"), 64)
@@ -101,6 +107,23 @@ def signature_problem(content: Mapping[str, Any], key: str | Path | None = None)
     except (ValueError, RecursionError) as error:  # from canonical_bytes
         return f"what it says cannot be signed ({error})"
     return None
+
+
+def check_signer(key: Path | None, name: str | None) -> None:
+    """Refuse a key that cannot sign, and a signer's name without a key or of more than one line."""
+    if key is not None:
+        read_private_key(key)
+    if name is None:
+        return
+    if key is None:
+        raise RunError(f"found the signer {name!r} and no key; a name is part of a signature: add --sign KEY")
+    if not _is_name(name):
+        raise RunError(f"the signer's name: found {name[:MAX_NAME]!r}; give one line of at most {MAX_NAME} characters")
+
+
+def _is_name(name: object) -> bool:
+    """No line breaks, and nothing that changes how a terminal shows the rest."""
+    return isinstance(name, str) and bool(name.strip()) and len(name) <= MAX_NAME and name.isprintable()
 
 
 def signer(content: Mapping[str, Any]) -> str | None:

@@ -15,15 +15,15 @@ from advrisk.assess.certificate.records import (
     ModelCertificates,
     of_counts,
 )
-from advrisk.assess.certificate.words import LATER, meaning, percent, rate
+from advrisk.assess.certificate.words import LATER, fallible_test, percent, rate, tolerated
 from advrisk.core.numbers import size_text
 from advrisk.core.values import number_text
 from advrisk.risk.certificate.p_values import most_failures
 
 _NAMED = 10  # classes whose target a sentence names
 _BREAKS = {
-    "label": "turns more than {alpha} of the inputs to {model} from right to wrong",
-    "prediction": "changes a right answer of {model} for more than {alpha} of inputs",
+    "label": "turns more than {alpha} of the inputs to {model} from correct to incorrect",
+    "prediction": "changes a correct answer of {model} for more than {alpha} of inputs",
     "target": "makes {model} read more than {alpha} of inputs, which it reads correctly otherwise, as {target}",
 }
 
@@ -98,28 +98,28 @@ def in_the_end(lists: Sequence[ListCertificate]) -> list[tuple[ListCertificate, 
 
 
 def claim(found: CertificateAssessment, model: ModelCertificates, lists: Sequence[ListCertificate]) -> str:
-    """The claim, in one paragraph."""
-    alpha, zeta = percent(found.alpha), percent(found.zeta)
+    """What is claimed, in one sentence; then what is not certified or not finished, if anything."""
+    alpha, test = tolerated(found.alpha), fallible_test(found.zeta)
     held, fell = _held(lists), _fell(lists)
     pending = _pending(lists)
     if not held and not fell:
         return (
-            f"It is not decided yet whether the attacks listed here break at most {alpha} of the inputs to "
-            f"{model.model}: the run is not finished.{looked_at(lists)}"
+            f"It is not decided yet whether each attack listed here breaks at most {alpha} of the inputs to "
+            f"{model.model}, by {test}: the run is not finished.{looked_at(lists)}"
         )
     if not held:
         return (
-            f"It is not certified that the attacks listed here break at most {alpha} of the inputs to {model.model}. "
-            "That does not show that they break more: for so few samples there were too many failures to rule it out "
-            f"by a procedure that is wrong at most {zeta} of the time.{looked_at(lists)}"
+            f"It is not certified that each attack listed here breaks at most {alpha} of the inputs to {model.model}: "
+            f"on {found.calibration.n:,} calibration samples there were too many failures for {test}, which does not "
+            f"show that an attack breaks more.{looked_at(lists)}"
         )
     breaks = _BREAKS.get(model.criterion, _BREAKS["label"])
     breaks = breaks.format(alpha=alpha, model=model.model, target=target_text(model.targets))
     rest = f" This is not certified {fell}." if fell else ""
     rest += f" It is not decided yet {pending}: the run is not finished." if pending else ""
     return (
-        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}. "
-        f"{meaning(found.alpha, found.zeta)}{rest}{looked_at(lists)}"
+        f"{held[0].upper()}{held[1:]}, no attack listed here {breaks}, where inputs are drawn {_like(found)}; "
+        f"this is the result of {test}.{rest}{looked_at(lists)}"
     )
 
 
@@ -173,7 +173,7 @@ def _within(lists: Sequence[ListCertificate]) -> str:
 
 
 def _like(found: CertificateAssessment) -> str:
-    how = f"like the {found.calibration.n:,} samples to calibrate"
+    how = f"like the {found.calibration.n:,} calibration samples"
     if found.calibration.population == "balanced":
         return f"{how}, from a population in which every {_evened(found)} is equally frequent"
     return how

@@ -25,7 +25,7 @@ from advrisk.assess.certificate.records import (
     SearchFacts,
     of_counts,
 )
-from advrisk.assess.certificate.signature import SIGNATURE, signature_problem, signer
+from advrisk.assess.certificate.signature import SIGNATURE, SIGNER, signature_problem, signer
 from advrisk.core.errors import RiskError
 from advrisk.core.names import counted
 from advrisk.core.plain import InJson
@@ -87,16 +87,22 @@ def verify_signature(content: Mapping[str, Any], *, key: str | Path | None = Non
 
     `what` is the document, as the sentences call it.
     """
+    if content.get(SIGNATURE) is None and content.get(SIGNER) is not None:
+        return Verification((), (f"{what} names a signer and is not signed.",))
     if key is None and content.get(SIGNATURE) is None:
-        return Verification((), (), (f"{what} is not signed: whoever holds the file could have written it.",))
+        return Verification((), (), (f"{what} is not signed: anyone could have written it.",))
     if (problem := signature_problem(content, key)) is not None:
         return Verification((), (f"The signature does not hold: {problem}.",))
+    name, fingerprint = content.get(SIGNER), signer(content)
+    named = "" if name is None else f" in the name of {name}"
     if key is not None:
-        return Verification((f"{what} was signed by the owner of that key, and not changed since.",), ())
+        held = f"{what} was signed{named} with that key ({fingerprint}), and not changed since."
+        return Verification((held,), ())
+    unchecked = "Whose key it is was not checked: give the signer's public key with --key."
     return Verification(
-        (f"{what} was signed by the key {signer(content)}, whoever holds that, and not changed since.",),
+        (f"{what} was signed{named} with the key {fingerprint}, and not changed since.",),
         (),
-        ("Whose key it is nobody checked: give the signer's public key with --key.",),
+        (unchecked if name is None else f"The name {name} is the signer's own word. {unchecked}",),
     )
 
 
@@ -127,7 +133,7 @@ def differences(content: Mapping[str, Any], again: Mapping[str, Any]) -> Iterato
 def _unlike(found: Any, wanted: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         for name in dict.fromkeys([*wanted, *found]):
-            if path or name != SIGNATURE:
+            if path or name not in (SIGNATURE, SIGNER):
                 yield from _unlike(found.get(name), wanted.get(name), f"{path}.{name}" if path else name)
     elif isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):
         for place, (one, other) in enumerate(zip(found, wanted, strict=True)):

@@ -7,11 +7,15 @@ NOTHING = "no guarantee from the search"
 LATER = "Chosen after the results, it holds for each list taken by itself, not for all of them together."
 
 
-def meaning(alpha: float, zeta: float) -> str:
-    """What "certified" means."""
+def tolerated(alpha: float) -> str:
+    """The share of inputs that an attack may break."""
+    return f"{percent(alpha)} (alpha, the tolerated share)"
+
+
+def fallible_test(zeta: float) -> str:
+    """What decides, and how often it is wrong."""
     return (
-        f"Were the true risk above {percent(alpha)}, this procedure would certify it at most {percent(zeta)} of the "
-        "time."
+        f"a test that certifies a model with a larger share at most {percent(zeta)} of the time (zeta, its error rate)"
     )
 
 

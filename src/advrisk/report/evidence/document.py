@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from advrisk.core.errors import RiskError
-from advrisk.report.evidence.clauses import Degree
+from advrisk.report.evidence.clauses import Degree, Owner
 
 Sha256 = Field(pattern="^[0-9a-f]{64}$")
 Count = Field(ge=0)
@@ -26,12 +26,13 @@ class ManifestDocument(_Strict):
     """`manifest.json`"""
 
     advrisk: Literal["evidence-pack"]
-    version: Literal[1]
+    version: Literal[2]
     run: str
     made: str
     program: str
     ledger: str = Sha256
     files: list[FileEntry]
+    signer: str | None = None
     signature: dict[str, Any] | None = None
 
     @model_validator(mode="after")
@@ -62,7 +63,7 @@ class LedgerDigestDocument(_Strict):
     """`ledger-digest.json`"""
 
     advrisk: Literal["ledger-digest"]
-    version: Literal[1]
+    version: Literal[2]
     rows: _Rows
     files: _Files
 
@@ -113,6 +114,7 @@ class _Clause(_Strict):
     id: str
     asks: str
     degree: Degree
+    owner: Owner
     gives: str
     numbers: list[str]
     not_in_this_run: list[_Absent]
@@ -140,7 +142,7 @@ class IndexDocument(_Strict):
     """`index.json`"""
 
     advrisk: Literal["evidence-index"]
-    version: Literal[1]
+    version: Literal[2]
     run: str
     made: str
     program: str
@@ -149,6 +151,7 @@ class IndexDocument(_Strict):
     ship: str
     cautions: list[str]
     degrees: dict[Degree, str]
+    owners: dict[Owner, str]
     summary: _Summary
     ledger: str = Sha256
     texts: list[_Text]
@@ -165,6 +168,8 @@ class IndexDocument(_Strict):
             raise ValueError("clauses name numbers that do not stand there, or stand there twice")
         if not set(self.degrees) == set(self.summary.counts) >= {clause.degree for clause in clauses}:
             raise ValueError("its degrees are not those of its clauses")
+        if not {clause.owner for clause in clauses} <= set(self.owners):
+            raise ValueError("a clause names an owner that the index does not list")
         return self
 
 

@@ -1,5 +1,6 @@
-"""The index of an evidence pack: which number of a run speaks to which clause, and which clauses it does not answer."""
+"""The index of an evidence pack: which number of a run speaks to which clause, and who answers the others."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,9 @@ from advrisk.ledger import Ledger
 from advrisk.report.evidence.clauses import (
     ANSWERS,
     CONTRIBUTES,
-    NOTHING,
+    OTHERS,
+    OWNERS,
+    STUDY,
     TEXTS,
     Clause,
     Degree,
@@ -26,7 +29,7 @@ from advrisk.report.evidence.topics import Topic, causes, evidence_topics
 from advrisk.report.untested import FEW
 from advrisk.study import StudySpec
 
-KIND, VERSION = "evidence-index", 1
+KIND, VERSION = "evidence-index", 2
 REPORT = "report.html"
 NOTICE = (
     "This is no legal advice and no conformity assessment. The lines on clauses are a reading in our own words, made "
@@ -36,7 +39,7 @@ NOTICE = (
 DEGREES: Mapping[Degree, str] = {
     ANSWERS: "the run gives what the clause asks for, of the models, samples and attacks that were tested",
     CONTRIBUTES: "the run gives figures towards it; what else is needed stands beside it",
-    NOTHING: "the run gives nothing towards it",
+    OTHERS: "a run cannot answer it, or this study does not ask for it; the index names who can",
 }
 _EVALUATED = """
     SELECT count(DISTINCT sample) AS n FROM outcomes JOIN samples USING (sample) WHERE split = 'evaluate'
@@ -94,6 +97,7 @@ def evidence_index(
         "ship": ship,
         "cautions": cautions,
         "degrees": dict(DEGREES),
+        "owners": dict(OWNERS),
         "summary": _summary(texts),
         "ledger": rows,
         "texts": texts,
@@ -114,11 +118,13 @@ def _cautions(ledger: Ledger, unfinished: str) -> list[str]:
 def _summary(texts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     degrees = [clause["degree"] for text in texts for clause in text["clauses"]]
     counts = {degree: degrees.count(degree) for degree in DEGREES}
-    said = (
-        f"Of {len(degrees)} clauses, this run answers {counts[ANSWERS]} for what it tested, contributes figures to "
-        f"{counts[CONTRIBUTES]}, and does not answer {counts[NOTHING]}."
+    others = Counter(clause["owner"] for text in texts for clause in text["clauses"] if clause["degree"] == OTHERS)
+    by_owner = ", ".join(f"{name} ({others[owner]})" for owner, name in OWNERS.items() if others[owner])
+    answered = f"Of {len(degrees)} clauses, this run answers {counts[ANSWERS]} for what it tested"
+    text = (
+        f"{answered} and contributes figures to {counts[CONTRIBUTES]}. The other {counts[OTHERS]} are for {by_owner}."
     )
-    return {"text": said, "clauses": len(degrees), "counts": counts}
+    return {"text": text, "clauses": len(degrees), "counts": counts}
 
 
 def _text(text: LegalText, held: RunEvidence) -> dict[str, Any]:
@@ -139,7 +145,8 @@ def _clause(clause: Clause, run: RunEvidence) -> dict[str, Any]:
     return {
         "id": clause.id,
         "asks": clause.asks,
-        "degree": degree if held else NOTHING,
+        "degree": degree if held else OTHERS,
+        "owner": clause.owner if held or not clause.topics else STUDY,
         "gives": given(clause, held, run.causes),
         "numbers": held,
         "not_in_this_run": [{"numbers": name, "why": topics[name].why_none} for name in absent],

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from advrisk.render.markdown import escaped
+from advrisk.report.evidence.clauses import ANSWERS, CONTRIBUTES, OTHERS
 from advrisk.report.evidence.headlines import interval_text, value_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 MOST_NUMBERS = 60  # of a topic, on the page; all stand in index.json
-MARKS = {"answers": "●", "contributes": "◐", "does not answer": "○"}
+MARKS = {"answers": "●", "contributes": "◐", "left to others": "○"}
 
 
 def index_page(index: Mapping[str, Any]) -> str:
@@ -21,6 +22,8 @@ def index_page(index: Mapping[str, Any]) -> str:
         index,
         most=MOST_NUMBERS,
         marks=MARKS,
+        supported=supported_texts(index),
+        others=others_by_owner(index),
         titles=_titles(index),
         headlines=_headlines(index),
         value_text=value_text,
@@ -50,7 +53,9 @@ def index_markdown(index: Mapping[str, Any]) -> str:
         *(f"**{escaped(caution)}**" for caution in index["cautions"]),
         escaped(index["notice"]),
         *(f"- {MARKS[degree]} *{degree}*: {escaped(meaning)}" for degree, meaning in index["degrees"].items()),
-        *(_text(text, index) for text in index["texts"]),
+        *(_text(text, index) for text in supported_texts(index)),
+        "## Left to others",
+        *(_owned(owner, clauses) for owner, clauses in others_by_owner(index).items()),
         "## The numbers",
         *(_topic(topic) for topic in index["numbers"]),
         "## Files",
@@ -66,6 +71,44 @@ def index_markdown(index: Mapping[str, Any]) -> str:
         f"{escaped(index['made'])}. `advrisk verify` checks this pack.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def supported_texts(index: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The texts with the clauses that the run answers or contributes to; what it answers comes first."""
+    texts = []
+    for text in index["texts"]:
+        own = [one for one in text["clauses"] if one["degree"] in (ANSWERS, CONTRIBUTES)]
+        if own:
+            texts.append({**text, "clauses": sorted(own, key=lambda one: one["degree"] != ANSWERS)})
+    return sorted(texts, key=lambda text: text["clauses"][0]["degree"] != ANSWERS)
+
+
+def others_by_owner(index: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """The clauses left to others by who can answer them, each with the title of its text."""
+    left = [
+        {**one, "text": text["title"]} for text in index["texts"] for one in text["clauses"] if one["degree"] == OTHERS
+    ]
+    groups = {name: [one for one in left if one["owner"] == owner] for owner, name in index["owners"].items()}
+    return {name: clauses for name, clauses in groups.items() if clauses}
+
+
+def clause_names(clauses: Sequence[Mapping[str, Any]]) -> str:
+    """`EU AI Act, Article 9: Art. 9(7); ISO/IEC 24029-2: 5.5, 5.6`"""
+    by_text: dict[str, list[str]] = {}
+    for one in clauses:
+        by_text.setdefault(one["text"].partition(":")[0], []).append(one["id"])
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in by_text.items())
+
+
+def _owned(owner: str, clauses: Sequence[Mapping[str, Any]]) -> str:
+    rows = [[one["id"], one["text"], one["asks"], _needed(one)] for one in clauses]
+    return f"### For {escaped(owner)}\n\n{_table(['clause', 'text', 'asks', 'needed'], rows)}"
+
+
+def _needed(clause: Mapping[str, Any]) -> str:
+    """What would answer a clause: what the study can add first."""
+    added = "; ".join(one["why"] for one in clause["not_in_this_run"])
+    return f"{added}. {clause['needed']}" if added else str(clause["needed"])
 
 
 def link(path: str) -> str:
@@ -89,7 +132,7 @@ def _text(text: Mapping[str, Any], index: Mapping[str, Any]) -> str:
             clause["asks"],
             f"{MARKS[clause['degree']]} {clause['degree']}",
             _given(clause, _titles(index), _headlines(index)),
-            clause["needed"],
+            f"From {index['owners'][clause['owner']]}: {clause['needed']}",
         ]
         for clause in text["clauses"]
     ]

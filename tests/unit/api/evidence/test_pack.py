@@ -24,7 +24,7 @@ from advrisk.core.plain import json_text
 from advrisk.ledger import Ledger
 from advrisk.ledger.exchange.importing import import_outcomes
 from advrisk.report.evidence.index import evidence_index
-from advrisk.report.evidence.page import index_markdown, index_page
+from advrisk.report.evidence.page import clause_names, index_markdown, index_page, others_by_owner, supported_texts
 
 NAMES = [
     "<script>alert(1)</script>",
@@ -127,7 +127,7 @@ def test_links_lead_to_files_and_sections(written: Path) -> None:
 def test_what_a_run_does_not_hold_answers_nothing(written: Path) -> None:
     index = json.loads((written / "index.json").read_text())
     clauses = {clause["id"]: clause for text in index["texts"] for clause in text["clauses"]}
-    assert clauses["Art. 15(3)"]["degree"] == "does not answer"  # no clean rows were imported
+    assert clauses["Art. 15(3)"]["degree"] == "left to others"  # no clean rows were imported
     assert (
         clauses["Art. 15(3)"]["not_in_this_run"][0]["why"] == "the ledger holds no clean rows of samples with a label"
     )
@@ -141,9 +141,27 @@ def test_what_a_run_does_not_hold_answers_nothing(written: Path) -> None:
     assert index["summary"]["counts"] == counts
     assert counts["answers"] == 0
     assert index["summary"]["text"] == (
-        f"Of {len(every)} clauses, this run answers 0 for what it tested, contributes figures to "
-        f"{counts['contributes']}, and does not answer {counts['does not answer']}."
+        f"Of {len(every)} clauses, this run answers 0 for what it tested and contributes figures to "
+        f"{counts['contributes']}. The other {counts['left to others']} are for a study that asks for more (8), the "
+        "developers of the model (7), the operator (3), the provider's risk management (5), the owners and labellers "
+        "of the data (1), no one (the clause asks for no figure) (2)."
     )
+
+
+def test_clauses_left_to_others_stand_last_and_by_who_can_answer_them(written: Path) -> None:
+    index = json.loads((written / "index.json").read_text())
+    groups = others_by_owner(index)
+    assert [one["id"] for one in groups["the operator"]] == ["Art. 9(2)(c)", "Art. 9(7)", "MEASURE 2.4"]
+    assert clause_names(groups["the operator"]) == (
+        "EU AI Act, Article 9: Art. 9(2)(c), Art. 9(7); NIST AI Risk Management Framework, MEASURE 2: MEASURE 2.4"
+    )
+    assert "Art. 15(3)" in [one["id"] for one in groups["a study that asks for more"]]
+    n_supported = sum(len(text["clauses"]) for text in supported_texts(index))
+    assert n_supported + sum(map(len, groups.values())) == index["summary"]["clauses"]
+    page = (written / "index.html").read_text()
+    body = page[page.index('<main id="content">') :]
+    assert body.index("◐ contributes") < body.index('<section id="others">') < body.index("<h3>For the operator</h3>")
+    assert "left to others" not in body[: body.index('<section id="others">')]
 
 
 def test_the_same_run_gives_the_same_bytes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,10 +219,10 @@ def test_without_a_key_a_forger_is_found_by_the_run_alone(pack: Path, run: Run, 
 
 def test_degrees_and_words_are_counted_again(pack: Path, run: Run) -> None:
     text = (pack / "index.json").read_text()
-    (pack / "index.json").write_text(text.replace('"degree": "does not answer"', '"degree": "answers"', 1))
+    (pack / "index.json").write_text(text.replace('"degree": "left to others"', '"degree": "answers"', 1))
     remade(pack)
     found = verify_pack(pack, run=run)
-    assert "texts[0].clauses[0].degree is 'answers', and should be 'does not answer'" in found.problems[0]
+    assert "texts[0].clauses[0].degree is 'answers', and should be 'left to others'" in found.problems[0]
 
 
 def test_a_page_that_nobody_made_is_found_though_the_manifest_names_it(pack: Path, run: Run) -> None:
@@ -236,7 +254,7 @@ def test_the_report_for_machines_is_made_again(pack: Path, run: Run) -> None:
 
 def test_pages_that_say_something_else_are_found(pack: Path) -> None:
     page = pack / "index.html"
-    page.write_text(page.read_text().replace("does not answer", "answers"))
+    page.write_text(page.read_text().replace("left to others", "answers"))
     manifest = manifest_of(pack)
     for one in manifest["files"]:
         if one["path"] == "index.html":
@@ -248,11 +266,11 @@ def test_pages_that_say_something_else_are_found(pack: Path) -> None:
 def test_a_signature_names_who_made_it(run: Run, tmp_path: Path) -> None:
     key, public = new_key(tmp_path / "key.pem")
     other, other_public = new_key(tmp_path / "other.pem")
-    pack = run.evidence(tmp_path / "pack", key=key)
+    pack = run.evidence(tmp_path / "pack", key=key, signer="Ada Example")
     found = verify_pack(pack, key=public, run=run)
     assert found.holds
     assert "The files of the pack fit together: index, pages and digests." in found.held  # without a study
-    assert found.held[0] == "The manifest was signed by the owner of that key, and not changed since."
+    assert found.held[0].startswith("The manifest was signed in the name of Ada Example with that key (")
     assert "signed with another key" in verify_pack(pack, key=other_public).problems[0]
     remade(pack)
     manifest = manifest_of(pack)
@@ -531,10 +549,10 @@ def test_a_folder_without_a_manifest_is_no_pack_whatever_links_it_holds(pack: Pa
         "{}",
         "not json",
         "[" * 100_000,
+        '{"advrisk": "evidence-pack", "version": 3}',
         '{"advrisk": "evidence-pack", "version": 2}',
-        '{"advrisk": "evidence-pack", "version": 1}',
-        '{"advrisk": "evidence-pack", "version": 1, "files": [{"path": "../x", "bytes": 1}]}',
-        '{"advrisk": "evidence-pack", "version": 1, "files": [], "files": []}',
+        '{"advrisk": "evidence-pack", "version": 2, "files": [{"path": "../x", "bytes": 1}]}',
+        '{"advrisk": "evidence-pack", "version": 2, "files": [], "files": []}',
     ],
 )
 def test_any_manifest_is_answered_with_a_message(pack: Path, content: str) -> None:

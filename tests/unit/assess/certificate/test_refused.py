@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from advrisk.assess.certificate.verification import verify_document
-from tests.golden.make_certificate_v3 import document
+from tests.golden.make_certificate_v4 import document
 
 from .conftest import Make
 

@@ -16,7 +16,7 @@ from advrisk.assess.certificate.words import rate
 from advrisk.core.numbers import size_text
 from advrisk.core.sections import Cell, Figure, Group, Table, Text, Value, every, headline_of, summary_of, without_twins
 from advrisk.render.terminal import print_sections
-from tests.golden.make_certificate_v3 import MODEL, golden_ledger
+from tests.golden.make_certificate_v4 import MODEL, golden_ledger
 
 from .conftest import write_rows
 

@@ -16,7 +16,16 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from advrisk.assess.certificate.signature import canonical_bytes, new_key, signature_problem, signed, signer
+from advrisk.assess.certificate.signature import (
+    MAX_NAME,
+    canonical_bytes,
+    check_signer,
+    new_key,
+    signature_problem,
+    signed,
+    signer,
+)
+from advrisk.assess.certificate.verification import verify_signature
 from advrisk.core.errors import RunError
 
 CONTENT = {"claim": "ε ≤ 0.1 <script>", "n": 1000, "p": 0.0123, "groups": [{"b": 1, "a": None}]}
@@ -42,6 +51,38 @@ def test_a_signature_holds_until_anything_is_changed(key: Path) -> None:
 
 def test_the_signed_bytes_do_not_depend_on_the_order_of_fields() -> None:
     assert canonical_bytes({"b": 1, "a": "é", "signature": 7}) == b'{"a":"\\u00e9","b":1}'
+
+
+def test_the_signer_s_name_is_signed_and_is_the_signer_s_own_word(key: Path) -> None:
+    document = signed(CONTENT, key, name="Ada Example, TÜV")
+    fingerprint = signer(document)
+    alone = verify_signature(document)
+    assert alone.held == (
+        f"It was signed in the name of Ada Example, TÜV with the key {fingerprint}, and not changed since.",
+    )
+    assert alone.notes == (
+        "The name Ada Example, TÜV is the signer's own word. Whose key it is was not checked: give the signer's public "
+        "key with --key.",
+    )
+    pinned = verify_signature(document, key=key.with_name("key.pub.pem"))
+    assert pinned.held == (
+        f"It was signed in the name of Ada Example, TÜV with that key ({fingerprint}), and not changed since.",
+    )
+    assert (pinned.notes, pinned.problems) == ((), ())
+    assert "changed after it was signed" in str(signature_problem({**document, "signer": "Bob"}))
+    assert verify_signature({**CONTENT, "signer": "Bob"}).problems == ("It names a signer and is not signed.",)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "two\nlines", "\x1b[2Jclear", "turned \u202e round", "x" * (MAX_NAME + 1)])
+def test_a_name_is_one_line_that_can_be_shown(key: Path, name: str) -> None:
+    assert "one line" in str(signature_problem(signed(CONTENT, key, name=name)))
+    with pytest.raises(RunError, match="one line"):
+        check_signer(key, name)
+
+
+def test_a_name_without_a_key_is_refused() -> None:
+    with pytest.raises(RunError, match="add --sign KEY"):
+        check_signer(None, "Ada")
 
 
 def test_another_s_key_and_damaged_signatures(key: Path, tmp_path: Path) -> None:

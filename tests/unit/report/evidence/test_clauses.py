@@ -2,7 +2,7 @@
 
 import re
 
-from advrisk.report.evidence.clauses import ANSWERS, CONTRIBUTES, NOTHING, TELLS, TEXTS, every_clause, given
+from advrisk.report.evidence.clauses import ANSWERS, CONTRIBUTES, OTHERS, TELLS, TEXTS, every_clause, given
 from advrisk.report.evidence.headlines import BAD
 from advrisk.report.evidence.topics import TOPICS
 from advrisk.study.registered import BUILT_IN
@@ -25,10 +25,10 @@ def test_a_clause_gives_something_only_by_numbers() -> None:
         place = f"{text.id} {clause.id}"
         assert set(clause.topics) <= NAMES, place
         assert len(set(clause.topics)) == len(clause.topics), place
-        assert (clause.degree == NOTHING) == (not clause.topics) == (not clause.gives), place
+        assert (clause.degree == OTHERS) == (not clause.topics) == (not clause.gives), place
         assert set(clause.wholly) <= set(clause.topics), place
         assert bool(clause.wholly) == (clause.degree == ANSWERS), place
-        assert clause.degree in (ANSWERS, CONTRIBUTES, NOTHING), place
+        assert clause.degree in (ANSWERS, CONTRIBUTES, OTHERS), place
 
 
 def test_every_number_speaks_to_some_clause() -> None:

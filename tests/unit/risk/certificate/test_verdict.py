@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import advrisk
-from advrisk.assess.certificate.words import meaning
+from advrisk.assess.certificate.words import fallible_test, tolerated
 from advrisk.core.errors import RiskError
 from advrisk.core.plain import json_text, plain_fields
 from advrisk.risk.certificate import (
@@ -59,11 +59,12 @@ def test_what_it_means_is_said_in_one_place_for_numbers_and_documents() -> None:
     """A certificate of counts knows neither tries nor the population, so it makes no claim in words."""
     found = certify(ARMS, alpha=0.1, union=count(84), clean=count(20))
     assert not {"claim", "further_claims", "population", "tries"} & set(plain_fields(found))
-    assert meaning(0.1, 0.05) == (
-        "Were the true risk above 10 %, this procedure would certify it at most 5 % of the time."
+    assert (tolerated(0.1), fallible_test(0.05)) == (
+        "10 % (alpha, the tolerated share)",
+        "a test that certifies a model with a larger share at most 5 % of the time (zeta, its error rate)",
     )
     sources = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*") if path.suffix in (".py", ".html")]
-    assert sum(text.count("Were the true risk") for text in sources) == 1
+    assert [sum(text.count(words) for text in sources) for words in ("(alpha, the", "(zeta, its")] == [1, 1]
 
 
 def test_a_certificate_as_json() -> None:

@@ -1,6 +1,6 @@
-"""Makes certificate-v3.json: the document of a certificate as version 3 has it, from hand-made rows.
+"""Makes certificate-v4.json: the document of a certificate as version 4 has it, from hand-made rows.
 
-Run it only to make a new version, under a new name: `python -m tests.golden.make_certificate_v3`. A document is
+Run it only to make a new version, under a new name: `python -m tests.golden.make_certificate_v4`. A document is
 verified by programs that write its version; others say so.
 """
 
@@ -46,4 +46,4 @@ def document(ledger: Ledger, model: str = MODEL, **given: Any) -> dict[str, Any]
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         text = json.dumps(document(golden_ledger(Path(folder))), indent=1, ensure_ascii=False)
-    Path(__file__).with_name("certificate-v3.json").write_text(text + "\n", encoding="utf-8")
+    Path(__file__).with_name("certificate-v4.json").write_text(text + "\n", encoding="utf-8")
