@@ -140,7 +140,7 @@ def test_a_module_that_is_not_there_is_refused(folder: Path) -> None:
         ({"images": np.zeros((4, 2, 2)), "y": np.zeros(4, int)}, "has no array 'x'; known: images, y"),
         ({"x": np.zeros((4, 4)), "y": np.zeros(4)}, "y must be one class number per sample"),
         ({"x": np.full((4, 4), np.nan), "y": np.zeros(4, int)}, "is not finite"),
-        ({"x": np.array(["a", "b"]), "y": np.zeros(2, int)}, "x must hold real numbers|bounds must be said"),
+        ({"x": np.array(["a", "b"]), "y": np.zeros(2, int)}, "x must hold real numbers|without bounds; write them"),
         ({"x": np.zeros((4, 4)), "y": np.zeros(3, int)}, "4 inputs but 3 entries"),
     ],
 )
