@@ -439,7 +439,7 @@ class TestResolved:
             ("foolbox", {"method": "LinfPGD"}, "linf", None, "needs eps"),
             ("foolbox", {"method": "HopSkipJumpAttack"}, "l1", None, "cannot be made from these settings"),
             ("foolbox", {"method": "VirtualAdversarialAttack"}, "l2", 0.1, "needs steps"),
-            ("foolbox", {"method": "DatasetAttack"}, "l2", None, "fed to it"),
+            ("foolbox", {"method": "DatasetAttack"}, "l2", None, "needs a data set, which a study cannot give"),
             ("foolbox", {"method": "LinfPGD", "version": "1.0"}, "linf", 0.1, "foolbox 1.0 is asked for|version 1.0"),
             ("art", {"method": "HopSkipJmp"}, "l2", None, "did you mean 'HopSkipJump'"),
             ("art", {"method": "BasicIterativeMethod"}, "l2", 0.1, "works in linf, not in l2"),

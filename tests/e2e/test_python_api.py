@@ -64,7 +64,7 @@ def test_corruptions_alone_are_a_study_without_damage(study: dict[str, Any], tmp
     run = Study.from_dict(study).run(tmp_path / "run")
     with pytest.raises(RiskError, match="no attack with a norm"):
         run.damage()
-    assert "No answer: this run holds no attack with a norm" in run.report().read_text(encoding="utf-8")
+    assert "No answer: this run has no attack with a norm" in run.report().read_text(encoding="utf-8")
 
 
 def test_one_model_has_no_relative_damage_but_everything_else(study: dict[str, Any], tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ class TestRecord:
         assert record["certificate"] is None
         assert "attack" in record["unanswered"]["damage"]
         assert {row["quantity"] for row in record["numbers"]} == {"risk", "branch_risk", "corruption_risk"}
-        assert record["headline"].startswith("The evidence names no model: this run holds no attack with a norm")
+        assert record["headline"].startswith("The evidence names no model: this run has no attack with a norm")
         assert record["executive"]["ship"][0] == record["headlines"][0] == record["headline"]
         (tmp_path / "folder.json").mkdir()
         with pytest.raises(RunError, match="it is no file"):

@@ -54,7 +54,7 @@ def test_without_botorch_only_a_search_by_gp_ucb_is_refused(
     advrisk: Command, searched: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "botorch", None)  # as if it were not installed
-    searched["search"] = [SEARCH, SEARCH | {"method": "gp-ucb"}]
+    searched["search"] = [SEARCH, SEARCH | {"method": "gp-ucb", "eps": 0.05}]
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(searched, sort_keys=False))
     failed = advrisk("run", "study.yaml", "--out", "run")
     assert failed.returncode == 2

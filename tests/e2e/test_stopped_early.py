@@ -154,10 +154,10 @@ def test_a_gate_at_another_level_says_that_looks_promise_nothing_of_it(early: Ru
     own = advrisk("gate", early.folder, env=WIDE)
     other = advrisk("gate", early.folder, "--level", "0.95", env=WIDE)
     assert "Verdicts and intervals here are at 99." in own.stdout
-    assert "Verdicts and intervals here are at 95 %, as was asked for, which is not what the looks" in other.stdout
-    assert "as was asked for" not in own.stdout
+    assert "Verdicts and intervals here are at 95 %, as requested, which the interim analyses do not " in other.stdout
+    assert "as requested" not in own.stdout
     assert {one.estimate.level for one in early.gate(level=0.95).results if one.estimate} == {0.95}
-    assert any("at 90 %, as was asked for" in note for note in early.damage(level=0.9).notes)
+    assert any("at 90 %, as requested" in note for note in early.damage(level=0.9).notes)
 
 
 def test_status_says_first_that_it_stopped_early(early: Run, full: Run, advrisk: Command) -> None:
