@@ -139,7 +139,11 @@ def test_a_shortened_list_that_is_run_again_is_certified_with_the_caveat_everywh
         assert term in said
     assert "Clean error" in said
     found = json.loads(advrisk("verify", "out/plain.json", "--run", "run", "--json").stdout)
-    assert (found["holds"], caveat in found["caveats"][0], "5 % of the time (zeta, " in found["says"]) == (True, True, True)
+    assert (found["holds"], caveat in found["caveats"][0], "5 % of the time (zeta, " in found["says"]) == (
+        True,
+        True,
+        True,
+    )
 
     assert advrisk("evidence", "run", "--out", "pack").returncode == 0
     index = (tmp_path / "pack/index.json").read_text()

@@ -268,7 +268,9 @@ def test_show_says_the_same_as_python(run: Run, call: Call, tmp_path: Path) -> N
     code, said, _ = call("show", "certificate", "run")
     assert code == 0
     assert max(map(len, said.splitlines())) <= 100
-    assert "certifies a model with a larger share at most 5 % of the time (zeta, its error rate)" in " ".join(said.split())
+    assert "certifies a model with a larger share at most 5 % of the time (zeta, its error rate)" in " ".join(
+        said.split()
+    )
     assert "every attack" not in said
     assert "plain: every attack" in call("show", "certificate", "run", "--details")[1]
 
