@@ -95,7 +95,14 @@ def test_words_that_mean_nothing_stay_as_they_are() -> None:
 
 
 def test_the_evidence_index_uses_the_same_rules() -> None:
-    index = {"run": "@me www.evil.example", "summary": {"text": "$x$"}, "cautions": [], "notice": "n", "degrees": {}}
+    index = {
+        "run": "@me www.evil.example",
+        "summary": {"text": "$x$"},
+        "cautions": [],
+        "notice": "n",
+        "degrees": {},
+        "owners": {},
+    }
     index |= {"texts": [], "numbers": [], "files": [], "ledger": "l", "program": "p", "made": "m"}
     text = index_markdown(index)
     assert "# Evidence: @\u200bme www\u200b.evil.example" in text
